@@ -1,0 +1,170 @@
+//! The catalogue: every command the product has, one line each.
+//!
+//! A command is one file under `commands/`: its arguments, its result, what it does and how its result reads. The line
+//! here gives it a subcommand, a wire message, help, documentation and completion.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use clap::{ArgMatches, Args};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::render::{Page, Render};
+
+/// What a command is for; the headings of the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    Sessions,
+    Breakpoints,
+    Running,
+    Looking,
+    Around,
+}
+
+/// A command that the daemon carries out.
+pub trait Command: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'static {
+    const NAME: &'static str;
+    /// Other names. One with a space (`breakpoint add`) is two words of the command line.
+    const ALIASES: &'static [&'static str] = &[];
+    const GROUP: Group;
+    /// It starts programs, so the caller's environment travels with it.
+    const SPAWNS: bool = false;
+    type Output: Serialize + DeserializeOwned + JsonSchema + Render + Send;
+
+    fn run(self, cx: crate::hub::Context) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
+
+    /// Shows one part of a stream (`--follow`).
+    fn render_event(_data: &Value, _page: &mut Page) {}
+}
+
+/// A command that the client's own process carries out.
+pub trait Local: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'static {
+    const NAME: &'static str;
+    const ALIASES: &'static [&'static str] = &[];
+    const GROUP: Group;
+    type Output: Serialize + DeserializeOwned + JsonSchema + Render + Send;
+
+    fn run(self, cx: &crate::cli::LocalContext) -> Result<Self::Output, Failure>;
+}
+
+/// A boxed future, the shape the catalogue's table holds.
+pub type Running = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
+
+/// Where a command is carried out.
+#[derive(Clone, Copy)]
+pub enum Run {
+    Daemon(fn(Value, crate::hub::Context) -> Running),
+    Local(fn(Value, &crate::cli::LocalContext) -> Result<Value, Failure>),
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Daemon(_) => "Daemon",
+            Self::Local(_) => "Local",
+        })
+    }
+}
+
+/// One command, with its types erased.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    pub group: Group,
+    pub spawns: bool,
+    pub run: Run,
+    /// Adds the arguments and help to a subcommand.
+    pub arguments: fn(clap::Command) -> clap::Command,
+    /// What was typed, as the wire carries it.
+    pub parse: fn(&ArgMatches) -> Result<Value, clap::Error>,
+    /// Writes a result; answers the exit code.
+    pub render: fn(Value, &mut Page) -> Result<u8, Failure>,
+    pub render_event: fn(&Value, &mut Page),
+    pub argument_schema: fn() -> schemars::Schema,
+    pub result_schema: fn() -> schemars::Schema,
+}
+
+const fn daemon<C: Command>() -> Entry {
+    Entry {
+        name: C::NAME,
+        aliases: C::ALIASES,
+        group: C::GROUP,
+        spawns: C::SPAWNS,
+        run: Run::Daemon(|args, cx| Box::pin(async move { to_value(read_args::<C>(args)?.run(cx).await?) })),
+        arguments: |command| C::augment_args(command),
+        parse: |matches| parse_args::<C>(matches),
+        render: |value, page| render_as::<C::Output>(value, page),
+        render_event: |data, page| C::render_event(data, page),
+        argument_schema: || schemars::schema_for!(C),
+        result_schema: || schemars::schema_for!(C::Output),
+    }
+}
+
+const fn local<C: Local>() -> Entry {
+    Entry {
+        name: C::NAME,
+        aliases: C::ALIASES,
+        group: C::GROUP,
+        spawns: false,
+        run: Run::Local(|args, cx| to_value(read_args::<C>(args)?.run(cx)?)),
+        arguments: |command| C::augment_args(command),
+        parse: |matches| parse_args::<C>(matches),
+        render: |value, page| render_as::<C::Output>(value, page),
+        render_event: |_, _| {},
+        argument_schema: || schemars::schema_for!(C),
+        result_schema: || schemars::schema_for!(C::Output),
+    }
+}
+
+fn read_args<C: DeserializeOwned>(args: Value) -> Result<C, Failure> {
+    let args = if args.is_null() { Value::Object(serde_json::Map::new()) } else { args };
+    serde_json::from_value(args).map_err(|error| Failure::usage(format!("the arguments do not fit: {error}")))
+}
+
+fn parse_args<C: Args + Serialize>(matches: &ArgMatches) -> Result<Value, clap::Error> {
+    let args = C::from_arg_matches(matches)?;
+    serde_json::to_value(args).map_err(|error| clap::Error::raw(clap::error::ErrorKind::Io, error))
+}
+
+fn to_value(output: impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(output).map_err(|error| Failure::internal(format!("a result can't be written: {error}")))
+}
+
+fn render_as<O: DeserializeOwned + Render>(value: Value, page: &mut Page) -> Result<u8, Failure> {
+    let output: O = serde_json::from_value(value)
+        .map_err(|error| Failure::internal(format!("the daemon's answer can't be read: {error}")))?;
+    output.render(page);
+    Ok(output.exit_code())
+}
+
+/// Finds a command by its name or a one-word alias.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    CATALOGUE.iter().find(|entry| entry.name == name || entry.aliases.contains(&name))
+}
+
+/// Every command, in the order of the documentation.
+pub const CATALOGUE: &[Entry] = &[];
+
+/// A result that only says that it happened.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Done {
+    pub message: String,
+}
+
+impl Done {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl Render for Done {
+    fn render(&self, page: &mut Page) {
+        page.line(&self.message);
+    }
+}

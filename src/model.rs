@@ -1,0 +1,15 @@
+//! The nouns: plain data that every layer shares, with no I/O and no decisions beyond parsing.
+
+pub mod breakpoint;
+pub mod place;
+pub mod stop;
+pub mod target;
+pub mod value;
+pub mod view;
+
+pub use breakpoint::{Binding, BindingState, Breakpoint, BreakpointReport};
+pub use place::Place;
+pub use stop::{Ending, Frame, Reason, SessionState, Stop, ThreadInfo};
+pub use target::{Launch, Stdin, Target};
+pub use value::{Change, Value, Variable};
+pub use view::View;

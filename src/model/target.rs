@@ -1,0 +1,40 @@
+//! What to debug.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The thing under the debugger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    Launch(Launch),
+    Attach { pid: u32, program: Option<PathBuf> },
+}
+
+/// A program to start, complete: nothing of the daemon's own surroundings is added to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// An executable, or the script that `interpreter` runs.
+    pub program: PathBuf,
+    /// The interpreter's command line before the script (`["/usr/bin/python3", "-u"]`); empty for an executable.
+    pub interpreter: Vec<String>,
+    pub args: Vec<String>,
+    pub cwd: PathBuf,
+    /// The whole environment, in the client's order.
+    pub env: Vec<(String, String)>,
+    pub umask: Option<u32>,
+    pub stdin: Stdin,
+    pub stop_on_entry: bool,
+}
+
+/// Where the program's standard input comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// Kept open; `bugeye input` writes to it.
+    #[default]
+    Interactive,
+    File(PathBuf),
+}

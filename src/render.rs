@@ -1,0 +1,127 @@
+//! Text for readers: where it is written, how foreign text is quoted, and the one trait that turns results into it.
+
+use std::fmt::{self, Write as _};
+
+/// Where text is written, and within which limits.
+#[derive(Debug, Clone)]
+pub struct Page {
+    out: String,
+    pub width: usize,
+    pub colour: bool,
+    /// The directory that paths are shown relative to.
+    pub cwd: std::path::PathBuf,
+    /// The session and adapter the reply came from.
+    pub session: Option<String>,
+    pub via: Option<String>,
+}
+
+impl Page {
+    #[must_use]
+    pub fn new(cwd: std::path::PathBuf) -> Self {
+        Self { out: String::new(), width: 100, colour: false, cwd, session: None, via: None }
+    }
+
+    /// Writes a line of our own words.
+    pub fn line(&mut self, text: impl fmt::Display) {
+        let _ = writeln!(self.out, "{text}");
+    }
+
+    /// A path as a reader in `cwd` would type it.
+    #[must_use]
+    pub fn path(&self, path: &str) -> String {
+        let path = std::path::Path::new(path);
+        let shown = path.strip_prefix(&self.cwd).unwrap_or(path);
+        quoted(&shown.to_string_lossy())
+    }
+
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.out
+    }
+
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.out
+    }
+}
+
+/// A result that can be read by people and models.
+pub trait Render {
+    fn render(&self, page: &mut Page);
+
+    /// The exit code of a command that succeeded with this result.
+    fn exit_code(&self) -> u8 {
+        0
+    }
+}
+
+/// Debuggee text made harmless: control characters, direction marks, invisible and tag code points become escapes.
+/// Tabs and newlines become `\t` and `\n`.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    escape(text, false)
+}
+
+/// As [`quoted`], for text of several lines: tabs and newlines stay.
+#[must_use]
+pub fn quoted_lines(text: &str) -> String {
+    escape(text, true)
+}
+
+fn escape(text: &str, keep_lines: bool) -> String {
+    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return text.to_string();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' if keep_lines => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if is_unsafe(c) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Characters that act on a terminal or hide from a reader.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(u32::from(c),
+            0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
+            | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb
+            | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff)
+}
+
+/// `text` with at most `limit` characters, and how many were left out.
+#[must_use]
+pub fn cut(text: &str, limit: usize) -> (&str, usize) {
+    match text.char_indices().nth(limit) {
+        Some((at, _)) => (&text[..at], text[at..].chars().count()),
+        None => (text, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_shown_as_escapes() {
+        assert_eq!(quoted("a\x1b[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(quoted("x\u{202e}y\u{200b}z\u{e0041}"), "x\\u{202e}y\\u{200b}z\\u{e0041}");
+        assert_eq!(quoted("a\nb\tc\r"), "a\\nb\\tc\\r");
+        assert_eq!(quoted_lines("a\nb\tc\x07"), "a\nb\tc\\u{7}");
+        assert_eq!(quoted("grün 漢字 😀"), "grün 漢字 😀");
+    }
+
+    #[test]
+    fn cutting_counts_characters() {
+        assert_eq!(cut("grün", 3), ("grü", 1));
+        assert_eq!(cut("abc", 3), ("abc", 0));
+    }
+}

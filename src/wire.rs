@@ -1,0 +1,91 @@
+//! What travels between a client and the daemon: one JSON line for a request, any number of progress or event lines
+//! back, then exactly one final line.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// The protocol's number, apart from the product's version. Raised when an older peer would misunderstand.
+pub const PROTOCOL: u32 = 1;
+
+/// The longest line either side reads.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// One question.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Request {
+    pub v: u32,
+    pub id: u64,
+    /// A name from the catalogue, or `hello`, `shutdown` (the daemon's own).
+    pub cmd: String,
+    #[serde(default)]
+    pub args: Value,
+    #[serde(default)]
+    pub ctx: Caller,
+}
+
+/// Who asks, and from where.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Caller {
+    #[serde(default)]
+    pub cwd: PathBuf,
+    /// The session asked for, by id or name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// A word for the asking program (`cli`, `mcp`), and what tells two callers apart (a terminal or parent process).
+    #[serde(default)]
+    pub who: String,
+    /// The caller's environment; only sent with commands that start a program, never stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<(String, String)>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
+}
+
+/// One line of an answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// A sentence about what is going on, for a person who waits.
+    Progress { id: u64, text: String },
+    /// A part of a stream (`--follow`).
+    Event { id: u64, data: Value },
+    /// The last line: the result, or why there is none.
+    Final(Final),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Final {
+    pub id: u64,
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// The envelope of `--json`, and the end of every answer on the wire.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Answer {
+    pub ok: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    /// The session it was about, by its live name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The adapter and its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+}
+
+impl Answer {
+    #[must_use]
+    pub fn new(result: Result<Value, Failure>) -> Self {
+        match result {
+            Ok(result) => Self { ok: true, result: Some(result), error: None, session: None, via: None },
+            Err(error) => Self { ok: false, result: None, error: Some(error), session: None, via: None },
+        }
+    }
+}
