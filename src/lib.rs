@@ -10,6 +10,7 @@ pub mod hub;
 pub mod model;
 pub mod paths;
 pub mod render;
+pub mod session;
 pub mod wire;
 
 pub use failure::Failure;
