@@ -9,6 +9,7 @@ pub mod failure;
 pub mod hub;
 pub mod model;
 pub mod paths;
+pub mod platform;
 pub mod render;
 pub mod wire;
 
