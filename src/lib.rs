@@ -10,7 +10,9 @@ pub mod hub;
 pub mod model;
 pub mod paths;
 pub mod platform;
+pub mod process;
 pub mod render;
+pub mod supervise;
 pub mod wire;
 
 pub use failure::Failure;
