@@ -7,10 +7,17 @@ pub mod config;
 pub mod dap;
 pub mod failure;
 pub mod hub;
+pub mod log;
 pub mod model;
+pub mod output;
 pub mod paths;
+pub mod platform;
+pub mod process;
 pub mod render;
+pub mod runner;
 pub mod session;
+pub mod store;
+pub mod supervise;
 pub mod wire;
 
 pub use failure::Failure;
