@@ -123,7 +123,7 @@ pub fn start(parts: Parts) -> Handle {
     tokio::spawn(write_to_adapter(parts.streams.adapter_in, outgoing));
     let runner = Runner {
         session: parts.session,
-        supervised: parts.supervised,
+        supervised: Arc::new(parts.supervised),
         commands,
         to_adapter: Some(to_adapter),
         adapter_out: Some(parts.streams.adapter_out),
@@ -183,7 +183,7 @@ impl Tap {
 
 struct Runner {
     session: Session,
-    supervised: Supervised,
+    supervised: Arc<Supervised>,
     commands: mpsc::UnboundedReceiver<Control>,
     to_adapter: Option<mpsc::UnboundedSender<Message>>,
     adapter_out: Option<Receiver>,
@@ -456,14 +456,20 @@ impl Runner {
         }
     }
 
-    fn run_in_terminal(&mut self, request: i64, argv: Vec<String>, changes: Vec<(String, Option<String>)>, cwd: String) {
+    fn run_in_terminal(
+        &mut self,
+        request: i64,
+        argv: Vec<String>,
+        changes: Vec<(String, Option<String>)>,
+        cwd: String,
+    ) {
         let mut env = self.env.clone();
         for (name, value) in changes {
             env.retain(|(known, _)| *known != name);
             env.extend(value.map(|value| (name, value)));
         }
-        let spawn = self.supervised.child_spawner();
-        self.terminals.spawn(async move { (request, spawn.spawn(argv, env, PathBuf::from(cwd)).await) });
+        let supervised = self.supervised.clone();
+        self.terminals.spawn(async move { (request, supervised.spawn_child(argv, env, PathBuf::from(cwd)).await) });
     }
 
     fn on_deadline(&mut self) {

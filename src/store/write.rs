@@ -46,11 +46,11 @@ impl Recorder {
         let mut builder = std::fs::DirBuilder::new();
         builder.mode(0o700);
         let failed = |error| Failure::io(format!("record in {}", self.root.display()), &error);
-        let mut root = builder.clone();
-        root.recursive(true).create(&self.root).map_err(failed)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(failed)?;
         let now = now_ms();
         for attempt in 0..100 {
-            let id = format!("{}-{}", stamp(now), WORDS[(usize::try_from(now).unwrap_or(0) + attempt * 7) % WORDS.len()]);
+            let id =
+                format!("{}-{}", stamp(now), WORDS[(usize::try_from(now).unwrap_or(0) + attempt * 7) % WORDS.len()]);
             let folder = self.root.join(&id);
             match builder.create(&folder) {
                 Ok(()) => return self.open(id, &folder, about, now),
@@ -123,7 +123,8 @@ fn write_all(jobs: &mpsc::Receiver<Job>) {
             }
             Job::Line { session, line, sync } => {
                 let Some(file) = open.get_mut(&session) else { continue };
-                let written = file.write_all(line.as_bytes()).and_then(|()| if sync { file.sync_data() } else { Ok(()) });
+                let written =
+                    file.write_all(line.as_bytes()).and_then(|()| if sync { file.sync_data() } else { Ok(()) });
                 if let Err(error) = written {
                     // Said once: debugging goes on without a record.
                     log::warn(format!("recording {session} ends here: {error}"));
