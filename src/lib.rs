@@ -2,9 +2,12 @@
 
 pub mod adapters;
 pub mod cli;
+pub mod client;
 pub mod commands;
 pub mod config;
+pub mod daemon;
 pub mod dap;
+pub mod docs;
 pub mod failure;
 pub mod hub;
 pub mod log;
