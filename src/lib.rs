@@ -2,13 +2,17 @@
 
 pub mod adapters;
 pub mod cli;
+pub mod client;
 pub mod commands;
 pub mod config;
+pub mod daemon;
 pub mod dap;
+pub mod docs;
 pub mod failure;
 pub mod hub;
 pub mod log;
 pub mod model;
+pub mod nearest;
 pub mod output;
 pub mod paths;
 pub mod platform;
