@@ -6,6 +6,7 @@ pub mod commands;
 pub mod config;
 pub mod dap;
 pub mod failure;
+pub mod find;
 pub mod hub;
 pub mod model;
 pub mod paths;
