@@ -3,6 +3,9 @@
 //! A command is one file under `commands/`: its arguments, its result, what it does and how its result reads. The line
 //! here gives it a subcommand, a wire message, help, documentation and completion.
 
+pub mod doctor;
+pub mod setup;
+
 use std::future::Future;
 use std::pin::Pin;
 
@@ -149,7 +152,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Every command, in the order of the documentation.
-pub const CATALOGUE: &[Entry] = &[];
+pub const CATALOGUE: &[Entry] = &[local::<setup::Setup>(), local::<doctor::Doctor>()];
 
 /// A result that only says that it happened.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

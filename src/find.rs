@@ -110,9 +110,7 @@ fn find_unconfigured(adapter: &'static Adapter, folder: &Path, env_path: &str) -
         let python = interpreter(env_path).ok_or_else(|| no_python(adapter))?;
         return in_interpreter(adapter, module, &python, env_path).ok_or_else(|| not_installed(adapter));
     }
-    find_program(adapter, folder, env_path)
-        .map(|path| program(adapter, path))
-        .ok_or_else(|| not_installed(adapter))
+    find_program(adapter, folder, env_path).map(|path| program(adapter, path)).ok_or_else(|| not_installed(adapter))
 }
 
 fn find_program(adapter: &Adapter, folder: &Path, env_path: &str) -> Option<PathBuf> {
@@ -360,43 +358,41 @@ pub(crate) mod testing {
         detach_grace: Duration::ZERO,
     };
 
-    pub static NATIVE: Adapter = Adapter {
-        id: "native-dap",
-        aliases: &["native"],
-        languages: &["c", "rust"],
-        find: Find {
-            programs: &["lldb-dap-{v}", "lldb-dap"],
-            versions: 18..=22,
-            xcrun: Some("lldb-dap"),
-            python_module: None,
-            version_args: &[],
-        },
-        install: Install {
-            setup_name: "native",
-            apt: &["lldb-19", "lldb-18"],
-            brew: Some("llvm"),
-            dnf: Some("lldb"),
-            pip: None,
-        },
-        command: |found| vec![found.program.display().to_string()],
-        adapter_env: |_, home| vec![("HOME".into(), home.into())],
-        adapter_id: "native",
-        launch: |_, _| Value::Null,
-        attach: |_, _| Value::Null,
-        quirks: QUIRKS,
-    };
+    pub static NATIVE: Adapter = native();
+
+    pub const fn native() -> Adapter {
+        Adapter {
+            id: "native-dap",
+            aliases: &["native"],
+            languages: &["c", "rust"],
+            find: Find {
+                programs: &["lldb-dap-{v}", "lldb-dap"],
+                versions: 18..=22,
+                xcrun: Some("lldb-dap"),
+                python_module: None,
+                version_args: &[],
+            },
+            install: Install {
+                setup_name: "native",
+                apt: &["lldb-19", "lldb-18"],
+                brew: Some("llvm"),
+                dnf: Some("lldb"),
+                pip: None,
+            },
+            command: |found| vec![found.program.display().to_string()],
+            adapter_env: |_, home| vec![("HOME".into(), home.into())],
+            adapter_id: "native",
+            launch: |_, _| Value::Null,
+            attach: |_, _| Value::Null,
+            quirks: QUIRKS,
+        }
+    }
 
     pub static SCRIPTED: Adapter = Adapter {
         id: "scripted",
         aliases: &["script"],
         languages: &["python"],
-        find: Find {
-            programs: &[],
-            versions: 0..=0,
-            xcrun: None,
-            python_module: Some("fakepy"),
-            version_args: &[],
-        },
+        find: Find { programs: &[], versions: 0..=0, xcrun: None, python_module: Some("fakepy"), version_args: &[] },
         install: Install { setup_name: "scripted", apt: &[], brew: None, dnf: None, pip: Some("fakepy==1.2.3") },
         command: |found| vec![found.program.display().to_string(), "-m".into(), "fakepy.adapter".into()],
         adapter_env: |_, _| Vec::new(),
@@ -415,12 +411,13 @@ pub(crate) mod testing {
         }
     }
 
-    /// An executable script.
+    /// An executable script. Written by another process: a file that is open for writing in this one, or in a child
+    /// that another test's thread forks meanwhile, can't be run.
     pub fn script(path: &Path, text: &str) {
-        use std::os::unix::fs::PermissionsExt;
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let writes = ["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""];
+        let status = Command::new("/bin/sh").args(writes).arg(path).arg(text).status().unwrap();
+        assert!(status.success());
     }
 }
 
@@ -515,7 +512,8 @@ mod tests {
         assert_eq!(found.program, machine.at("second/python"));
         assert_eq!((found.module_path, found.version.as_deref()), (Some(folder.clone()), Some("1.2.3")));
         script(&machine.at("real/python3.12"), "");
-        std::fs::write(folder.join(INTERPRETER_FILE), format!("{}\n", machine.at("real/python3.12").display())).unwrap();
+        std::fs::write(folder.join(INTERPRETER_FILE), format!("{}\n", machine.at("real/python3.12").display()))
+            .unwrap();
         assert_eq!(machine.find(&SCRIPTED, None).unwrap().program, machine.at("real/python3.12"));
     }
 

@@ -7,10 +7,12 @@ pub mod config;
 pub mod dap;
 pub mod failure;
 pub mod find;
+pub mod greet;
 pub mod hub;
 pub mod model;
 pub mod paths;
 pub mod render;
+pub mod setup;
 pub mod wire;
 
 pub use failure::Failure;
