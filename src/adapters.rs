@@ -3,12 +3,15 @@
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
 //! there that the constant names; nothing outside compares adapter names.
 
+pub mod debugpy;
+pub mod lldb;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch, Reason};
+use crate::model::{Frame, Launch};
 
 /// Everything Bugeye knows about one debug adapter.
 #[derive(Debug)]
@@ -82,39 +85,65 @@ pub struct Stdio {
 /// Named differences, as data.
 #[derive(Debug)]
 pub struct Quirks {
-    /// Contexts `print` may use, in order; the second is used only when the expression is seen to be free of effects.
+    /// Contexts `print` may use, in order; a later one is used only when the expression is seen to be free of effects.
     pub print_contexts: &'static [&'static str],
     /// The context of `eval`.
     pub eval_context: &'static str,
     /// `raw` text → the expression for `evaluate` in context `repl`.
     pub raw: fn(&str) -> String,
+    /// What a `raw` answer says, without the adapter's echo of the question.
+    pub raw_answer: fn(&str) -> String,
     /// The hit condition that stops at pass N and every later one.
     pub hit_condition: fn(u32) -> String,
-    /// Requests sent when the adapter is ready for configuration, before breakpoints.
+    /// Requests sent when the adapter is ready for configuration, before breakpoints: (command, arguments as JSON).
     pub prelude: &'static [(&'static str, &'static str)],
-    /// An `evaluate` (context `repl`) sent at the first stop, for its effect on the adapter.
-    pub first_stop: Option<&'static str>,
-    /// What a `stopped` event means here; None leaves it to the common reading.
-    pub reason: fn(&crate::dap::types::StoppedBody, asked_to_pause: bool) -> Option<Reason>,
+    /// A `continued` event or the answer comes before any stop that follows a resume. A `stopped` event that comes
+    /// before both then belongs to the stop before.
+    pub announces_continue: bool,
     /// Exceptions that are no stop: the program goes on by itself.
     pub ignored_exceptions: &'static [&'static str],
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
     /// The assignment that `set` evaluates where there is no `setExpression`.
     pub assignment: fn(&str, &str) -> String,
-    /// The expression whose result names the arguments of a frame, and how to read them from its text.
-    pub arguments: Option<(fn(&Frame, same_below: usize) -> String, fn(&str) -> Vec<String>)>,
+    /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
+    /// the inner frames that stand at the same function and line.
+    pub arguments: (fn(frame: &Frame, above: usize) -> String, fn(&str) -> Vec<String>),
     /// `catch` words that are function breakpoints here: (word, function).
     pub catch_functions: &'static [(&'static str, &'static str)],
-    /// `catch` words and the filters they mean here.
-    pub catch_words: &'static [(&'static str, &'static [&'static str])],
-    /// Names and values of variables that are the adapter's own furniture, not the program's.
+    /// `catch` words and the adapter's filters they mean.
+    pub catch_words: &'static [(&'static str, &'static str)],
+    /// Variables that are the adapter's own furniture, not the program's.
     pub is_furniture: fn(name: &str, value: &str) -> bool,
-    /// How an exit code reads when the kernel's own word is not to be had: the signal it means.
+    /// Frames of the language's runtime, below the program's own.
+    pub is_runtime: fn(function: &str, file: Option<&str>) -> bool,
+    /// A value's text without padding: what the reader wants to see.
+    pub tidy: fn(value: &str, kind: Option<&str>) -> String,
+    /// A value whose text says little without its children.
+    pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
+    /// The signal that an exit code means, where the kernel's own word is not to be had.
     pub exit_signal: fn(code: i64, last_signal: Option<&str>) -> Option<String>,
-    /// A disconnect that should leave the program running may be answered late, or never.
+    /// How long a disconnect that leaves the program running may take before it is taken as done.
     pub detach_grace: Duration,
+    /// An `evaluate` (context `repl`) that detaches faster than the request does.
+    pub detach_command: Option<&'static str>,
+    /// The program's streams are ours only through a `runInTerminal` request.
+    pub runs_in_terminal: bool,
+    /// The function where a program begins, for adapters whose own stop on entry is in the loader.
+    pub entry_function: Option<&'static str>,
 }
 
 /// Every adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+
+/// Finds an adapter by its id or another name for it.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static Adapter> {
+    ADAPTERS.iter().copied().find(|adapter| adapter.id == name || adapter.aliases.contains(&name))
+}
+
+/// The adapter preferred for a language.
+#[must_use]
+pub fn for_language(language: &str) -> Option<&'static Adapter> {
+    ADAPTERS.iter().copied().find(|adapter| adapter.languages.contains(&language))
+}

@@ -334,72 +334,26 @@ pub(crate) fn ask(command: &mut Command, limit: Duration) -> Option<(ExitStatus,
 pub(crate) mod testing {
     //! Adapters that only have what finding, installing and greeting need.
 
-    use serde_json::Value;
-
     use super::*;
-    use crate::adapters::{Find, Install, Quirks};
+    use crate::adapters::debugpy::DEBUGPY;
+    use crate::adapters::lldb::LLDB;
+    use crate::adapters::{Find, Install};
 
-    const QUIRKS: Quirks = Quirks {
-        print_contexts: &["hover"],
-        eval_context: "repl",
-        raw: str::to_string,
-        hit_condition: |n| n.to_string(),
-        prelude: &[],
-        first_stop: None,
-        reason: |_, _| None,
-        ignored_exceptions: &[],
-        check_condition: None,
-        assignment: |left, right| format!("{left} = {right}"),
-        arguments: None,
-        catch_functions: &[],
-        catch_words: &[],
-        is_furniture: |_, _| false,
-        exit_signal: |_, _| None,
-        detach_grace: Duration::ZERO,
+    pub static NATIVE: Adapter = Adapter {
+        id: "native-dap",
+        aliases: &["native"],
+        languages: &["c", "rust"],
+        install: Install { setup_name: "native", ..LLDB.install },
+        ..LLDB
     };
-
-    pub static NATIVE: Adapter = native();
-
-    pub const fn native() -> Adapter {
-        Adapter {
-            id: "native-dap",
-            aliases: &["native"],
-            languages: &["c", "rust"],
-            find: Find {
-                programs: &["lldb-dap-{v}", "lldb-dap"],
-                versions: 18..=22,
-                xcrun: Some("lldb-dap"),
-                python_module: None,
-                version_args: &[],
-            },
-            install: Install {
-                setup_name: "native",
-                apt: &["lldb-19", "lldb-18"],
-                brew: Some("llvm"),
-                dnf: Some("lldb"),
-                pip: None,
-            },
-            command: |found| vec![found.program.display().to_string()],
-            adapter_env: |_, home| vec![("HOME".into(), home.into())],
-            adapter_id: "native",
-            launch: |_, _| Value::Null,
-            attach: |_, _| Value::Null,
-            quirks: QUIRKS,
-        }
-    }
 
     pub static SCRIPTED: Adapter = Adapter {
         id: "scripted",
         aliases: &["script"],
         languages: &["python"],
-        find: Find { programs: &[], versions: 0..=0, xcrun: None, python_module: Some("fakepy"), version_args: &[] },
-        install: Install { setup_name: "scripted", apt: &[], brew: None, dnf: None, pip: Some("fakepy==1.2.3") },
-        command: |found| vec![found.program.display().to_string(), "-m".into(), "fakepy.adapter".into()],
-        adapter_env: |_, _| Vec::new(),
-        adapter_id: "scripted",
-        launch: |_, _| Value::Null,
-        attach: |_, _| Value::Null,
-        quirks: QUIRKS,
+        find: Find { python_module: Some("fakepy"), ..DEBUGPY.find },
+        install: Install { setup_name: "scripted", pip: Some("fakepy==1.2.3"), ..DEBUGPY.install },
+        ..DEBUGPY
     };
 
     pub fn paths_in(root: &Path) -> Paths {

@@ -12,6 +12,7 @@ pub mod hub;
 pub mod model;
 pub mod paths;
 pub mod render;
+pub mod session;
 pub mod setup;
 pub mod wire;
 

@@ -201,6 +201,8 @@ impl Render for SetupReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::Install;
+    use crate::adapters::lldb::LLDB;
     use crate::failure::Kind;
     use crate::find::testing::{NATIVE, SCRIPTED};
 
@@ -208,17 +210,9 @@ mod tests {
         id: "second-native",
         aliases: &[],
         languages: &["c"],
-        find: crate::adapters::Find {
-            programs: &["no-such-program"],
-            versions: 0..=0,
-            xcrun: None,
-            python_module: None,
-            version_args: &[],
-        },
-        install: crate::adapters::Install { setup_name: "second", apt: &[], brew: None, dnf: None, pip: None },
-        ..NATIVE_COPY
+        install: Install { setup_name: "second", ..LLDB.install },
+        ..LLDB
     };
-    const NATIVE_COPY: Adapter = crate::find::testing::native();
 
     const REGISTRY: &[&Adapter] = &[&NATIVE, &SECOND_NATIVE, &SCRIPTED];
 

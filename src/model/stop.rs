@@ -60,6 +60,8 @@ pub enum Reason {
     },
     Signal {
         name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
     },
     /// The adapter's own word.
     Other {
@@ -80,6 +82,9 @@ pub struct Frame {
     pub line: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
+    /// Part of the language's runtime, not of the program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runtime: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locals: Option<Vec<Variable>>,
 }

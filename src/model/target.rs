@@ -27,6 +27,10 @@ pub struct Launch {
     pub umask: Option<u32>,
     pub stdin: Stdin,
     pub stop_on_entry: bool,
+    /// A folder of the language toolchain's own value formatters, where it ships them apart.
+    pub formatters: Option<PathBuf>,
+    /// The function where the program's own code begins, where it is known.
+    pub entry: Option<String>,
 }
 
 /// Where the program's standard input comes from.

@@ -23,6 +23,36 @@ pub struct Value {
     pub deeper: bool,
 }
 
+impl Value {
+    /// The value on one line, children included.
+    #[must_use]
+    pub fn flat(&self) -> String {
+        let text = if self.cut > 0 { format!("{}…", self.text) } else { self.text.clone() };
+        if self.children.is_empty() {
+            return text;
+        }
+        let indexed = self.children.iter().all(|child| {
+            let name = child.name.trim_matches(['[', ']']);
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let mut parts: Vec<String> = self
+            .children
+            .iter()
+            .map(|child| if indexed { child.value.flat() } else { format!("{}: {}", child.name, child.value.flat()) })
+            .collect();
+        if self.hidden > 0 {
+            parts.push(format!("… {} more", self.hidden));
+        }
+        let body = parts.join(", ");
+        let body = if indexed { format!("[{body}]") } else { format!("{{{body}}}") };
+        let head = if text.starts_with("size=") { Some(text.as_str()) } else { self.kind.as_deref() };
+        match head {
+            Some(head) if !indexed || text.starts_with("size=") => format!("{head} {body}"),
+            _ => body,
+        }
+    }
+}
+
 /// A named value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Variable {
@@ -45,4 +75,31 @@ pub enum Change {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(name: &str, text: &str) -> Variable {
+        Variable { name: name.into(), value: Value { text: text.into(), ..Value::default() }, change: None }
+    }
+
+    #[test]
+    fn a_value_fits_one_line() {
+        let list = Value {
+            text: "size=3".into(),
+            children: vec![child("[0]", "1"), child("[1]", "2")],
+            hidden: 1,
+            ..Value::default()
+        };
+        assert_eq!(list.flat(), "size=3 [1, 2, … 1 more]");
+        let object = Value {
+            text: "<__main__.Foo object at 0x7f>".into(),
+            kind: Some("Foo".into()),
+            children: vec![child("a", "1"), child("b", "'x'")],
+            ..Value::default()
+        };
+        assert_eq!(object.flat(), "Foo {a: 1, b: 'x'}");
+    }
 }

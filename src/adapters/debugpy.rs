@@ -1,0 +1,199 @@
+//! debugpy, for Python.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{Adapter, Find, Found, Install, Quirks, Stdio};
+use crate::model::{Frame, Launch};
+
+/// debugpy writes header and body in two sends on a socket with Nagle's algorithm on; each request then waits 44 ms for
+/// a delayed acknowledgement. This switches it off from inside the debuggee, where the socket is.
+const NO_DELAY: &str =
+    r#"{"expression":"__import__('pydevd').get_global_debugger().writer.sock.setsockopt(6,1,1)","context":"repl"}"#;
+
+/// A condition that fails would otherwise never stop and never say so.
+const STOP_ON_BAD_CONDITION: &str =
+    r#"{"skipSuspendOnBreakpointException":[],"skipPrintBreakpointException":["BaseException"]}"#;
+
+pub const DEBUGPY: Adapter = Adapter {
+    id: "debugpy",
+    aliases: &["python", "pydevd"],
+    languages: &["python"],
+    find: Find {
+        programs: &["python3", "python"],
+        versions: 0..=0,
+        xcrun: None,
+        python_module: Some("debugpy"),
+        version_args: &[],
+    },
+    install: Install { setup_name: "debugpy", apt: &[], brew: None, dnf: None, pip: Some("debugpy==1.8.22") },
+    command,
+    adapter_env,
+    adapter_id: "debugpy",
+    launch,
+    attach,
+    quirks: Quirks {
+        print_contexts: &["watch"],
+        eval_context: "repl",
+        raw: str::to_string,
+        raw_answer: str::to_string,
+        hit_condition: |n| format!(">={n}"),
+        prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
+        announces_continue: true,
+        ignored_exceptions: &["SystemExit"],
+        check_condition: Some(|condition| format!("compile({}, 'condition', 'eval')", literal(condition))),
+        assignment: |lhs, value| format!("{lhs} = {value}"),
+        arguments: (arguments_of, argument_names),
+        catch_functions: &[],
+        catch_words: &[("throw", "raised"), ("panic", "uncaught")],
+        is_furniture,
+        is_runtime,
+        tidy: |value, _| value.to_string(),
+        is_opaque: |value, _| value.contains(" object at 0x"),
+        exit_signal: |code, _| signal_of(code),
+        detach_grace: Duration::from_millis(700),
+        detach_command: None,
+        runs_in_terminal: true,
+        entry_function: None,
+    },
+};
+
+fn command(found: &Found) -> Vec<String> {
+    let mut argv = vec![found.program.to_string_lossy().into_owned()];
+    match &found.module_path {
+        Some(folder) => argv.push(folder.join("debugpy/adapter").to_string_lossy().into_owned()),
+        None => argv.extend(["-m".into(), "debugpy.adapter".into()]),
+    }
+    argv.extend(found.args.iter().cloned());
+    argv
+}
+
+/// The adapter must not be changed by what is meant for the program.
+fn adapter_env(_: &Found, _: &str) -> Vec<(String, String)> {
+    ["PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT"]
+        .into_iter()
+        .map(|name| (name.to_string(), String::new()))
+        .collect()
+}
+
+fn launch(launch: &Launch, _: &Stdio) -> Value {
+    let env: Map<String, Value> =
+        launch.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect();
+    let mut arguments = json!({
+        "args": launch.args,
+        "python": launch.interpreter,
+        "cwd": launch.cwd,
+        "env": env,
+        "stopOnEntry": launch.stop_on_entry,
+        // The program's streams are then ours, not the adapter's.
+        "console": "integratedTerminal",
+        "justMyCode": false,
+        "showReturnValue": true,
+        "subProcess": false,
+        "variablePresentation": { "special": "hide", "function": "hide", "class": "hide", "protected": "inline" },
+    });
+    // A program of the form `-m NAME` is a module.
+    match launch.program.to_str().and_then(|program| program.strip_prefix("-m ")) {
+        Some(module) => arguments["module"] = Value::String(module.into()),
+        None => arguments["program"] = json!(launch.program),
+    }
+    arguments
+}
+
+fn attach(pid: u32, _: Option<&str>) -> Value {
+    json!({
+        "processId": pid,
+        "justMyCode": false,
+        "showReturnValue": true,
+        "subProcess": false,
+        "variablePresentation": { "special": "hide", "function": "hide", "class": "hide", "protected": "inline" },
+    })
+}
+
+/// A Python string literal of any text.
+fn literal(text: &str) -> String {
+    let mut out = String::from("'");
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("\\'"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\0' => out.push_str("\\0"),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// Evaluation happens in the stopped thread, above the program's own frames: the frame is found by walking out to its
+/// file, line and function, past `above` others that look the same.
+fn arguments_of(frame: &Frame, above: usize) -> String {
+    let file = literal(frame.file.as_deref().unwrap_or_default());
+    let name = literal(frame.function.rsplit('.').next().unwrap_or_default());
+    let line = frame.line.unwrap_or_default();
+    format!(
+        "(lambda walk, frame: walk(walk, frame, {above}))(lambda walk, f, left: [] if f is None else (\
+         walk(walk, f.f_back, left) if not (f.f_lineno == {line} and f.f_code.co_filename == {file} and f.f_code.co_name == {name}) else \
+         walk(walk, f.f_back, left - 1) if left else \
+         list(f.f_code.co_varnames[:f.f_code.co_argcount + f.f_code.co_kwonlyargcount + bool(f.f_code.co_flags & 4) + bool(f.f_code.co_flags & 8)])), \
+         __import__('sys')._getframe())"
+    )
+}
+
+/// Reads `['n', 'p']`.
+fn argument_names(answer: &str) -> Vec<String> {
+    answer.split('\'').skip(1).step_by(2).map(Into::into).collect()
+}
+
+fn is_furniture(name: &str, value: &str) -> bool {
+    const GROUPS: [&str; 5] =
+        ["special variables", "function variables", "class variables", "protected variables", "len()"];
+    GROUPS.contains(&name)
+        || ["<function ", "<class '", "<module '", "<built-in function "].iter().any(|start| value.starts_with(start))
+}
+
+fn is_runtime(_: &str, file: Option<&str>) -> bool {
+    file.is_some_and(|file| file.ends_with("/runpy.py") || file.starts_with("<frozen ") || file.contains("/debugpy/"))
+}
+
+/// The launcher passes on what Python's `subprocess` gives: a negative signal number, cut to a byte.
+fn signal_of(code: i64) -> Option<String> {
+    let number = if code < 0 { -code } else { 256 - code };
+    let name = match number {
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        15 => "SIGTERM",
+        _ => return None,
+    };
+    Some(name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_is_a_python_literal() {
+        assert_eq!(literal("a'b\\c\nd"), r"'a\'b\\c\nd'");
+    }
+
+    #[test]
+    fn argument_names_are_read_from_a_list() {
+        assert_eq!(argument_names("['n', 'p', 'rest']"), ["n", "p", "rest"]);
+        assert!(argument_names("[]").is_empty());
+    }
+
+    #[test]
+    fn signals_come_as_bytes_or_negative_numbers() {
+        assert_eq!(signal_of(245), Some("SIGSEGV".into()));
+        assert_eq!(signal_of(-6), Some("SIGABRT".into()));
+        assert_eq!(signal_of(3), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! LLDB's own adapter, for C, C++ and Rust.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Adapter, Find, Found, Install, Quirks, Stdio};
+use crate::model::{Launch, Stdin};
+
+pub const LLDB: Adapter = Adapter {
+    id: "lldb-dap",
+    aliases: &["lldb", "lldb-vscode"],
+    languages: &["c", "c++", "rust", "native"],
+    find: Find {
+        programs: &["lldb-dap-{v}", "lldb-dap"],
+        versions: 18..=30,
+        xcrun: Some("lldb-dap"),
+        python_module: None,
+        version_args: &["--version"],
+    },
+    install: Install {
+        setup_name: "lldb",
+        apt: &["lldb-19", "lldb-22", "lldb-21", "lldb-20", "lldb-18", "lldb"],
+        brew: Some("llvm"),
+        dnf: Some("lldb"),
+        pip: None,
+    },
+    command,
+    adapter_env,
+    adapter_id: "lldb-dap",
+    launch,
+    attach,
+    quirks: Quirks {
+        print_contexts: &["hover", "watch"],
+        eval_context: "watch",
+        raw: |text| format!("`{text}"),
+        raw_answer: without_echo,
+        hit_condition: |n| n.to_string(),
+        prelude: &[],
+        announces_continue: true,
+        ignored_exceptions: &[],
+        check_condition: None,
+        assignment: |lhs, value| format!("{lhs} = {value}"),
+        arguments: (|_, _| "`frame variable --no-locals".into(), argument_names),
+        catch_functions: &[("panic", "rust_panic")],
+        catch_words: &[("throw", "cpp_throw"), ("raised", "cpp_throw"), ("catch", "cpp_catch")],
+        is_furniture: |_, _| false,
+        is_runtime,
+        tidy,
+        is_opaque,
+        exit_signal: |code, last_signal| {
+            // An exit by a signal is told as its number, which exit(11) is too: only a stop by that signal decides.
+            last_signal.filter(|name| signal_number(name) == Some(code)).map(Into::into)
+        },
+        detach_grace: Duration::from_secs(4),
+        detach_command: Some("`process detach"),
+        runs_in_terminal: false,
+        entry_function: Some("main"),
+    },
+};
+
+fn command(found: &Found) -> Vec<String> {
+    let mut argv = vec![found.program.to_string_lossy().into_owned()];
+    argv.extend(found.args.iter().cloned());
+    argv
+}
+
+/// The adapter would run the user's and the project's `.lldbinit`: it gets a home with none. The debuggee gets the real
+/// one back through `launch`.
+fn adapter_env(_: &Found, empty_home: &str) -> Vec<(String, String)> {
+    vec![("HOME".into(), empty_home.into())]
+}
+
+fn launch(launch: &Launch, stdio: &Stdio) -> Value {
+    let stdin = match &launch.stdin {
+        Stdin::Interactive => stdio.stdin.clone(),
+        Stdin::File(path) => path.to_string_lossy().into_owned(),
+    };
+    let mut init = vec![
+        format!("settings set target.input-path {}", word(&stdin)),
+        format!("settings set target.output-path {}", word(&stdio.stdout)),
+        format!("settings set target.error-path {}", word(&stdio.stderr)),
+    ];
+    if let Some(folder) = &launch.formatters {
+        let folder = folder.to_string_lossy();
+        init.push(format!("command script import {}", word(&format!("{folder}/lldb_lookup.py"))));
+        init.push(format!("command source -s 1 {}", word(&format!("{folder}/lldb_commands"))));
+    }
+    // Only the list form is understood by every version; a map is silently ignored up to 19.
+    let env: Vec<String> = launch.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    json!({
+        "program": launch.program,
+        "args": launch.args,
+        "cwd": launch.cwd,
+        "env": env,
+        "stopOnEntry": launch.stop_on_entry,
+        "initCommands": init,
+        "enableAutoVariableSummaries": true,
+    })
+}
+
+fn attach(pid: u32, program: Option<&str>) -> Value {
+    let mut arguments = json!({ "pid": pid, "enableAutoVariableSummaries": true, "stopOnEntry": true });
+    if let Some(program) = program {
+        arguments["program"] = Value::String(program.into());
+    }
+    arguments
+}
+
+/// One word of an LLDB command line.
+fn word(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`"))
+}
+
+/// The answer to a command, without the line that repeats the command.
+fn without_echo(answer: &str) -> String {
+    match answer.split_once('\n') {
+        Some((first, rest)) if first.starts_with("(lldb) ") => rest.to_string(),
+        _ => answer.to_string(),
+    }
+}
+
+/// Reads `(int) n = 5` lines; continuation lines of a value are indented.
+fn argument_names(answer: &str) -> Vec<String> {
+    without_echo(answer)
+        .lines()
+        .filter(|line| line.starts_with('('))
+        .filter_map(|line| {
+            let (head, _) = line.split_once(" = ").unwrap_or((line, ""));
+            head.rsplit(' ').next().map(Into::into)
+        })
+        .collect()
+}
+
+fn is_runtime(function: &str, _file: Option<&str>) -> bool {
+    const NAMES: [&str; 4] = ["_start", "start_thread", "clone3", "__clone3"];
+    const STARTS: [&str; 11] = [
+        "__libc_start",
+        "__GI_",
+        "std::rt::",
+        "std::sys::",
+        "std::panic",
+        "std::thread",
+        "core::ops::function::",
+        "<core::panic",
+        "<alloc::boxed::Box",
+        "core::panicking::",
+        "__rust",
+    ];
+    NAMES.contains(&function)
+        || STARTS.iter().any(|start| function.starts_with(start))
+        || function.starts_with("rust_")
+        || function.contains("__rust_begin_short_backtrace")
+}
+
+/// Addresses lose their padding, a pointer to something shown loses its address.
+fn tidy(value: &str, kind: Option<&str>) -> String {
+    let Some(rest) = value.strip_prefix("0x") else { return value.to_string() };
+    let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+    let is_pointer = kind.is_none_or(|kind| kind.contains(['*', '&', '(']) || kind.starts_with("alloc::"));
+    if digits < 8 || !is_pointer {
+        return value.to_string();
+    }
+    let number = rest[..digits].trim_start_matches('0');
+    match rest[digits..].trim_start() {
+        "" if number.is_empty() => "NULL".into(),
+        "" => format!("0x{number}"),
+        text if text.starts_with('"') => text.to_string(),
+        summary => format!("&{summary}"),
+    }
+}
+
+fn is_opaque(value: &str, kind: Option<&str>) -> bool {
+    value.is_empty()
+        || value.starts_with("size=")
+        || value.ends_with("...}")
+        || value.contains("{...}")
+        || kind.is_some_and(|kind| value.starts_with(kind) && value.contains(" @ 0x"))
+}
+
+fn signal_number(name: &str) -> Option<i64> {
+    const SIGNALS: [(&str, i64); 12] = [
+        ("SIGHUP", 1),
+        ("SIGINT", 2),
+        ("SIGQUIT", 3),
+        ("SIGILL", 4),
+        ("SIGTRAP", 5),
+        ("SIGABRT", 6),
+        ("SIGBUS", 7),
+        ("SIGFPE", 8),
+        ("SIGKILL", 9),
+        ("SIGSEGV", 11),
+        ("SIGPIPE", 13),
+        ("SIGTERM", 15),
+    ];
+    SIGNALS.iter().find(|(signal, _)| *signal == name).map(|(_, number)| *number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_read_well() {
+        let pointer = Some("P *");
+        let cases = [
+            ("0x00007fffffffe4f0 {x:1, y:2}", pointer, "&{x:1, y:2}"),
+            ("0x0000555555556004 \"zz\"", Some("const char *"), "\"zz\""),
+            ("0x00007fffffffe4f0", pointer, "0x7fffffffe4f0"),
+            ("0x0000000000000000", pointer, "NULL"),
+            ("{x:1}", None, "{x:1}"),
+            ("0x2a", Some("int"), "0x2a"),
+        ];
+        for (value, kind, expected) in cases {
+            assert_eq!(tidy(value, kind), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn argument_names_are_read_from_the_native_command() {
+        let answer = "(lldb) frame variable --no-locals\n(int) n = 5\n(P *) p = 0x00007fffffffe4f0\n(S) s = (a = 1)\n";
+        assert_eq!(argument_names(answer), ["n", "p", "s"]);
+    }
+
+    #[test]
+    fn a_path_with_quotes_stays_one_word() {
+        assert_eq!(word(r#"/a "b\c"#), r#""/a \"b\\c""#);
+    }
+
+    #[test]
+    fn only_a_stop_by_that_signal_makes_an_exit_code_a_signal() {
+        let signal = LLDB.quirks.exit_signal;
+        assert_eq!(signal(11, Some("SIGSEGV")), Some("SIGSEGV".into()));
+        assert_eq!(signal(11, None), None);
+        assert_eq!(signal(3, Some("SIGSEGV")), None);
+    }
+}

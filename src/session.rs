@@ -1,0 +1,657 @@
+//! The state machine of one debuggee: told what happened, it says what to do.
+//!
+//! It does no I/O, reads no clock and holds no lock: one task owns it, feeds it [`Input`]s and carries out its
+//! [`Effect`]s. So every order of messages and every fault an adapter can produce is a unit test. Requests under way are
+//! [`Pending`] variants, looks at the program are [`gather::Gather`]s, commands that wait for a stop are `Waiter`s;
+//! nothing is kept as a closure.
+
+mod breakpoints;
+mod expression;
+mod gather;
+mod inspect;
+mod running;
+mod start;
+mod stopped;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+pub use gather::{Locals, Look, Seen};
+
+use crate::adapters::{Adapter, Stdio};
+use crate::dap::Message;
+use crate::dap::types::Capabilities;
+use crate::failure::Failure;
+use crate::model::{Binding, Breakpoint, Ending, SessionState, Stop, Target, ThreadInfo, Variable, View};
+
+/// Tells one operation of a command from another.
+pub type OpId = u64;
+
+/// What a command wants of the session.
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// The first operation: answered when the program is held, or at its first stop when it is to run.
+    Start {
+        wishes: Vec<Breakpoint>,
+        catch: Vec<String>,
+        run: Option<Wait>,
+    },
+    /// Replaces the wishes; answered with what became of them.
+    Breakpoints(Vec<Breakpoint>),
+    /// Replaces the exception filters.
+    Catch(Vec<String>),
+    Resume {
+        how: Resume,
+        thread: Option<i64>,
+        wait: Wait,
+    },
+    Pause(Wait),
+    Await(Wait),
+    Look(Look),
+    /// Moves the selection, then looks.
+    Select {
+        thread: Option<i64>,
+        frame: Option<FrameChoice>,
+        look: Look,
+    },
+    Threads,
+    Evaluate {
+        expression: String,
+        look: Look,
+    },
+    Set {
+        target: String,
+        value: String,
+        look: Look,
+    },
+    Arguments(Look),
+    Raw(String),
+    Exception,
+    /// Lets the program go on without us.
+    Detach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameChoice {
+    Number(u32),
+    Up,
+    Down,
+}
+
+/// How a stopped program goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resume {
+    Continue,
+    Next,
+    Step,
+    Finish,
+    /// To a place in this function, another breakpoint, or the function's return.
+    Until(Breakpoint),
+}
+
+/// How long to wait for a stop, and what to collect there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    pub limit: Duration,
+    pub view: View,
+}
+
+/// What an operation came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Held { bindings: BTreeMap<u32, Binding> },
+    Bindings(BTreeMap<u32, Binding>),
+    Outcome(Outcome),
+    Seen(Seen),
+    Threads(Vec<ThreadLine>),
+    Text(String),
+    Exception(ExceptionReport),
+    Names(Vec<String>),
+    Done,
+}
+
+/// What a command that lets the program run ends with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Stopped(Box<Stop>),
+    Running,
+    Ended(Ending),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadLine {
+    pub thread: ThreadInfo,
+    pub state: SessionState,
+    pub function: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub selected: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExceptionReport {
+    pub kind: String,
+    pub message: Option<String>,
+    pub stack: Option<String>,
+    pub cause: Vec<String>,
+}
+
+/// What the session is told.
+#[derive(Debug)]
+pub enum Input {
+    Op(OpId, Op),
+    /// Nobody waits for this operation any more.
+    Forget(OpId),
+    Adapter(Message),
+    Timer(Timer),
+    /// The kernel's word on how the program ended; None when it can't tell.
+    Exit(Option<KernelExit>),
+    /// `runInTerminal` was carried out.
+    InTerminal {
+        request: i64,
+        pid: Result<u32, String>,
+    },
+    /// The adapter's streams closed.
+    Gone {
+        adapter_exit: Option<String>,
+        stderr_tail: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KernelExit {
+    Code(i64),
+    Signal(String),
+}
+
+/// A deadline the session asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    Request(i64),
+    Wait(OpId),
+    /// The adapter said the program exited, and should say that it is done.
+    Ending,
+    Detach(OpId),
+}
+
+/// What the session wants done, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    Send(Message),
+    Answer(OpId, Result<Answer, Failure>),
+    /// Replaces an earlier deadline of the same name.
+    Arm(Timer, Duration),
+    Disarm(Timer),
+    /// Read all the program has printed so far.
+    Drain,
+    Output {
+        stream: Stream,
+        text: String,
+    },
+    /// Keep hold of this process, so that its end can be told.
+    Watch {
+        pid: u32,
+    },
+    /// Ask the kernel how the program ended; answered by [`Input::Exit`].
+    AskExit,
+    RunInTerminal {
+        request: i64,
+        argv: Vec<String>,
+        env: Vec<(String, Option<String>)>,
+        cwd: String,
+    },
+    Record {
+        kind: &'static str,
+        thread: Option<i64>,
+        data: Json,
+    },
+    /// A breakpoint that was to stop once has done so.
+    Spent(u32),
+    /// The program is gone or let go: end the adapter. True leaves the program running.
+    Finish {
+        spare: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+    /// What log breakpoints write.
+    Log,
+    /// The debugger's own chatter.
+    Console,
+}
+
+/// Limits on what an adapter may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub initialize: Duration,
+    pub launch: Duration,
+    pub request: Duration,
+    pub inspect: Duration,
+}
+
+/// Why a request was sent.
+#[derive(Debug, Clone, PartialEq)]
+enum Pending {
+    Initialize,
+    Launch,
+    /// Part of the configuration phase; the program is held when all are answered.
+    Config(Config),
+    ConfigurationDone,
+    /// Breakpoints of a live session; `op` is told when the last of its batch is in.
+    Update(Config, OpId),
+    Resume(OpId),
+    Pause(OpId),
+    Gather(u64, gather::Step),
+    Threads(OpId),
+    ThreadPlace(OpId, usize),
+    Evaluate(OpId, Look),
+    Names(OpId),
+    Raw(OpId),
+    Exception(OpId),
+    /// Values of a log breakpoint, at the stop it made.
+    Log(usize),
+    /// A condition evaluated again, to see whether it can be.
+    Condition(u32),
+    /// Its answer changes nothing.
+    Quiet,
+    Detach(OpId),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Config {
+    Prelude,
+    Source {
+        file: String,
+        ids: Vec<u32>,
+    },
+    Functions {
+        ids: Vec<u32>,
+    },
+    Exceptions,
+    /// A condition is parsed before the run; the wish is refused when it fails.
+    Check {
+        id: u32,
+    },
+}
+
+#[derive(Debug)]
+struct Waiter {
+    op: OpId,
+    view: View,
+}
+
+#[derive(Debug, Default)]
+struct Handshake {
+    initialized: bool,
+    configured: bool,
+    /// Configuration requests that are not answered yet.
+    open: usize,
+    done_sent: bool,
+}
+
+/// Where the program stands, while it is stopped.
+#[derive(Debug)]
+struct Standing {
+    number: u64,
+    reason: crate::model::Reason,
+    thread: i64,
+    frame: u32,
+    condition_failed: Option<String>,
+    /// The report is complete, for those who ask later.
+    report: Option<Box<Stop>>,
+}
+
+/// One debuggee.
+#[derive(Debug)]
+pub struct Session {
+    adapter: &'static Adapter,
+    version: Option<String>,
+    limits: Limits,
+    target: Target,
+    stdio: Stdio,
+    state: SessionState,
+    pid: Option<u32>,
+    capabilities: Capabilities,
+    handshake: Handshake,
+    next_seq: i64,
+    pending: BTreeMap<i64, Pending>,
+    start: Option<(OpId, Option<Wait>)>,
+    wishes: Vec<Breakpoint>,
+    bound: BTreeMap<u32, breakpoints::Bound>,
+    /// Files that have breakpoints at the adapter now.
+    sent_files: Vec<String>,
+    functions_sent: bool,
+    catch: Vec<String>,
+    waiters: Vec<Waiter>,
+    /// Counts resumes and stops, so that what was asked at one stop is not answered at another.
+    epoch: u64,
+    /// A resume is under way and neither answered nor announced.
+    resuming: bool,
+    asked_to_pause: bool,
+    /// Where `until` is to end.
+    until: Option<Breakpoint>,
+    /// The first stop is to be the program's beginning.
+    entering: bool,
+    standing: Option<Standing>,
+    /// Where it stood before the resume under way, should the adapter refuse.
+    stood: Option<Standing>,
+    /// Stops of single threads that came while another thread's stop was shown.
+    queue: VecDeque<crate::dap::types::StoppedBody>,
+    stops: u64,
+    gathers: BTreeMap<u64, gather::Gather>,
+    next_gather: u64,
+    logging: Option<stopped::Logging>,
+    /// Locals at the last report, to see what changed: the function they belong to, and name → text.
+    before: Option<(String, BTreeMap<String, String>)>,
+    threads: Vec<crate::dap::types::Thread>,
+    thread_lists: BTreeMap<OpId, inspect::ThreadList>,
+    /// Operations that wait for a frame's id: what they want, which frame, at which stop.
+    framed: BTreeMap<OpId, (inspect::Purposeful, u32, u64)>,
+    batches: BTreeMap<OpId, usize>,
+    last_signal: Option<String>,
+    exit_code: Option<i64>,
+    kernel_exit: Option<KernelExit>,
+    exiting: bool,
+    detaching: Option<OpId>,
+    ending: Option<Ending>,
+    out: Vec<Effect>,
+}
+
+/// What anyone may read of a session without asking it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    pub state: SessionState,
+    pub pid: Option<u32>,
+    pub version: Option<String>,
+    pub reason: Option<crate::model::Reason>,
+    pub thread: Option<i64>,
+    pub function: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub stops: u64,
+    pub ending: Option<Ending>,
+    pub hits: BTreeMap<u32, Binding>,
+}
+
+impl Session {
+    /// A session that has not begun: hand it [`Op::Start`].
+    #[must_use]
+    pub fn new(adapter: &'static Adapter, target: Target, stdio: Stdio, limits: Limits) -> Self {
+        Self {
+            adapter,
+            version: None,
+            limits,
+            target,
+            stdio,
+            state: SessionState::Starting,
+            pid: None,
+            capabilities: Capabilities::default(),
+            handshake: Handshake::default(),
+            next_seq: 1,
+            pending: BTreeMap::new(),
+            start: None,
+            wishes: Vec::new(),
+            bound: BTreeMap::new(),
+            sent_files: Vec::new(),
+            functions_sent: false,
+            catch: Vec::new(),
+            waiters: Vec::new(),
+            epoch: 0,
+            resuming: false,
+            asked_to_pause: false,
+            until: None,
+            entering: false,
+            standing: None,
+            stood: None,
+            queue: VecDeque::new(),
+            stops: 0,
+            gathers: BTreeMap::new(),
+            next_gather: 0,
+            logging: None,
+            before: None,
+            threads: Vec::new(),
+            thread_lists: BTreeMap::new(),
+            framed: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            last_signal: None,
+            exit_code: None,
+            kernel_exit: None,
+            exiting: false,
+            detaching: None,
+            ending: None,
+            out: Vec::new(),
+        }
+    }
+
+    /// Takes one input; answers what to do about it.
+    pub fn handle(&mut self, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Op(id, op) => self.on_op(id, op),
+            Input::Forget(id) => self.forget(id),
+            Input::Adapter(message) => self.on_message(message),
+            Input::Timer(timer) => self.on_timer(timer),
+            Input::Exit(exit) => self.on_kernel_exit(exit),
+            Input::InTerminal { request, pid } => self.on_in_terminal(request, pid),
+            Input::Gone { adapter_exit, stderr_tail } => self.on_gone(adapter_exit, stderr_tail),
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// The adapter with its version, as replies name it.
+    #[must_use]
+    pub fn via(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{} {version}", self.adapter.id),
+            None => self.adapter.id.to_string(),
+        }
+    }
+
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let top = self.standing.as_ref().and_then(|standing| {
+            standing.report.as_ref().and_then(|stop| stop.frames.iter().find(|frame| frame.index == stop.frame))
+        });
+        Snapshot {
+            state: self.state,
+            pid: self.pid,
+            version: self.version.clone(),
+            reason: self.standing.as_ref().map(|standing| standing.reason.clone()),
+            thread: self.standing.as_ref().map(|standing| standing.thread),
+            function: top.map(|frame| frame.function.clone()),
+            file: top.and_then(|frame| frame.file.clone()),
+            line: top.and_then(|frame| frame.line),
+            stops: self.stops,
+            ending: self.ending.clone(),
+            hits: self.bindings(),
+        }
+    }
+
+    fn on_op(&mut self, id: OpId, op: Op) {
+        if self.state == SessionState::Lost || (self.state == SessionState::Exited && !matches!(op, Op::Await(_))) {
+            let failure = self.ended_failure();
+            return self.answer(id, Err(failure));
+        }
+        match op {
+            Op::Start { wishes, catch, run } => self.begin(id, wishes, catch, run),
+            Op::Breakpoints(wishes) => self.update_breakpoints(id, wishes),
+            Op::Catch(filters) => self.update_catch(id, filters),
+            Op::Resume { how, thread, wait } => self.resume(id, how, thread, wait),
+            Op::Pause(wait) => self.pause(id, wait),
+            Op::Await(wait) => self.wait_for_stop(id, wait),
+            Op::Look(look) => self.look(id, look),
+            Op::Select { thread, frame, look } => self.select(id, thread, frame, look),
+            Op::Threads => self.list_threads(id),
+            Op::Evaluate { expression, look } => self.evaluate(id, expression, look),
+            Op::Set { target, value, look } => self.set(id, &target, &value, look),
+            Op::Arguments(look) => self.arguments(id, look),
+            Op::Raw(text) => self.raw(id, &text),
+            Op::Exception => self.exception(id),
+            Op::Detach => self.detach(id),
+        }
+    }
+
+    fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Response { request_seq, success, message, body, .. } => {
+                // An answer nobody asked for, or asked for and gave up on, is no reason to fail.
+                let Some(pending) = self.pending.remove(&request_seq) else { return };
+                self.out.push(Effect::Disarm(Timer::Request(request_seq)));
+                let result = if success { Ok(body) } else { Err(Message::error_text(message.as_deref(), &body)) };
+                self.on_response(pending, result);
+            }
+            Message::Event { event, body } => self.on_event(&event, &body),
+            Message::Request { seq, command, arguments } => self.on_reverse_request(seq, &command, &arguments),
+        }
+    }
+
+    fn on_response(&mut self, pending: Pending, result: Result<Json, String>) {
+        match pending {
+            Pending::Initialize => self.on_initialize(result),
+            Pending::Launch => self.on_launch(result),
+            Pending::Config(config) => self.on_configured(&config, result),
+            Pending::ConfigurationDone => self.on_configuration_done(result),
+            Pending::Update(config, op) => self.on_updated(&config, op, result),
+            Pending::Resume(op) => self.on_resumed(op, result),
+            Pending::Pause(op) => self.on_paused(op, result),
+            Pending::Gather(id, step) => self.on_gathered(id, step, result),
+            Pending::Threads(op) => self.on_threads(op, result),
+            Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
+            Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
+            Pending::Names(op) => self.on_names(op, result),
+            Pending::Raw(op) => self.on_raw(op, result),
+            Pending::Exception(op) => self.on_exception_info(op, result),
+            Pending::Log(index) => self.on_log_value(index, result),
+            Pending::Condition(id) => self.on_condition(id, result),
+            Pending::Quiet => {}
+            Pending::Detach(op) => self.finish_detach(op),
+        }
+    }
+
+    fn on_event(&mut self, event: &str, body: &Json) {
+        match event {
+            "initialized" => self.on_initialized(),
+            "capabilities" => self.capabilities.merge(body.get("capabilities").unwrap_or(&Json::Null)),
+            "stopped" => self.on_stopped(body),
+            "continued" => self.on_continued(),
+            "output" => self.on_output(body),
+            "breakpoint" => self.on_breakpoint_event(body),
+            "process" => self.on_process(body),
+            "thread" => self.on_thread_event(body),
+            "exited" => self.on_exited(body),
+            "terminated" => self.on_terminated(),
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, timer: Timer) {
+        match timer {
+            Timer::Request(seq) => {
+                if let Some(pending) = self.pending.remove(&seq) {
+                    self.on_silence(pending);
+                }
+            }
+            Timer::Wait(op) => self.on_wait_over(op),
+            Timer::Ending => self.end_now(),
+            Timer::Detach(op) => self.finish_detach(op),
+        }
+    }
+
+    /// The adapter did not answer in time: the request failed, the session goes on.
+    fn on_silence(&mut self, pending: Pending) {
+        match pending {
+            Pending::Initialize | Pending::Launch | Pending::Config(_) => {
+                let failure = Failure::timed_out(format!("{} did not get ready in time", self.adapter.id))
+                    .hint("see what it said: bugeye daemon log")
+                    .hint("check the adapter: bugeye doctor");
+                self.fail_start(failure);
+            }
+            // A program may keep its adapter busy while it runs; its stop will tell.
+            Pending::ConfigurationDone => {}
+            pending => self.on_response(pending, Err(SILENT.into())),
+        }
+    }
+
+    /// Sends a request and remembers why. It fails by itself after `limit`.
+    fn request(&mut self, command: &str, arguments: Json, why: Pending, limit: Duration) -> i64 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.pending.insert(seq, why);
+        self.out.push(Effect::Send(Message::Request { seq, command: command.into(), arguments }));
+        self.out.push(Effect::Arm(Timer::Request(seq), limit));
+        seq
+    }
+
+    fn answer(&mut self, op: OpId, answer: Result<Answer, Failure>) {
+        self.out.push(Effect::Answer(op, answer));
+    }
+
+    fn record(&mut self, kind: &'static str, thread: Option<i64>, data: Json) {
+        self.out.push(Effect::Record { kind, thread, data });
+    }
+
+    fn set_state(&mut self, state: SessionState) {
+        if self.state != state {
+            self.state = state;
+            self.record("state", None, json!({ "state": state }));
+        }
+    }
+
+    /// A failure that an adapter's message caused.
+    fn adapter_failure(&self, what: &str, message: &str) -> Failure {
+        if message == SILENT {
+            return Failure::timed_out(format!("{}: {} did not answer in time", what, self.via()))
+                .hint("the program may be busy: try again, or `bugeye pause` first");
+        }
+        Failure::refused(format!("{what}: {}", first_lines(message)))
+    }
+
+    fn unsupported(&self, what: &str, instead: &str) -> Failure {
+        Failure::unsupported(format!("{} does not support {what}", self.via()))
+            .hint(instead.to_string())
+            .hint("the debugger's own commands: bugeye raw 'COMMAND'")
+    }
+
+    fn ended_failure(&self) -> Failure {
+        match &self.ending {
+            Some(Ending::Lost { adapter_exit, stderr_tail }) => {
+                let how = adapter_exit.as_deref().unwrap_or("its streams closed");
+                let mut failure =
+                    Failure::lost(format!("the session ended unexpectedly: {} is gone ({how})", self.via()))
+                        .hint("start again: bugeye restart");
+                if !stderr_tail.trim().is_empty() {
+                    failure = failure.cause(stderr_tail.trim());
+                }
+                failure
+            }
+            ending => {
+                let how = match ending {
+                    Some(Ending::Exited { code: Some(code) }) => format!("the program has exited with code {code}"),
+                    Some(Ending::Signalled { signal }) => format!("the program was ended by {signal}"),
+                    Some(Ending::Detached) => "the program was let go".into(),
+                    Some(Ending::Stopped) => "the session was stopped".into(),
+                    _ => "the program has exited".into(),
+                };
+                Failure::wrong_state(how).hint("run it again: bugeye restart").hint("what it printed: bugeye output")
+            }
+        }
+    }
+}
+
+/// The text that stands for an adapter's missing answer.
+const SILENT: &str = "\u{0}no answer";
+
+/// Compilers' error texts are long; the first lines say it.
+fn first_lines(text: &str) -> String {
+    text.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("\n  ")
+}
+
+/// Locals by name, for the comparison with the next stop.
+fn texts(locals: &[Variable]) -> BTreeMap<String, String> {
+    locals.iter().map(|variable| (variable.name.clone(), variable.value.flat())).collect()
+}

@@ -1,0 +1,357 @@
+//! Wishes become bindings: what is sent per file, what came back, and which wish a stop belongs to.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::{Answer, Config, OpId, Pending, Session};
+use crate::dap::types::{self, AdapterBreakpoint, read};
+use crate::failure::Failure;
+use crate::model::{Binding, BindingState, Breakpoint, Place, SessionState};
+
+/// What the adapter made of one wish.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    pub adapter_id: Option<i64>,
+    pub binding: Binding,
+    /// The condition was seen to work, or to fail, at a stop.
+    pub condition_checked: bool,
+}
+
+/// The wish that stands for the program's beginning; never shown.
+pub(super) const ENTRY_ID: u32 = u32::MAX;
+/// The wish that stands for the end of `until`; never shown.
+pub(super) const UNTIL_ID: u32 = u32::MAX - 1;
+/// `catch` words that are function breakpoints, from here downwards; never shown as breakpoints.
+const CATCH_ID: u32 = u32::MAX - 16;
+
+/// Ids that are ours, not the user's.
+pub(super) const fn is_internal(id: u32) -> bool {
+    id > CATCH_ID - 16
+}
+
+impl Session {
+    pub(super) fn bindings(&self) -> BTreeMap<u32, Binding> {
+        self.bound.iter().filter(|(id, _)| !is_internal(**id)).map(|(id, bound)| (*id, bound.binding.clone())).collect()
+    }
+
+    /// All wishes that are to be at the adapter now, ours included.
+    fn active_wishes(&self) -> Vec<Breakpoint> {
+        let mut wishes: Vec<Breakpoint> = self.wishes.iter().filter(|wish| wish.enabled).cloned().collect();
+        if self.entering
+            && let Some(function) = self.adapter.quirks.entry_function
+        {
+            let name = match &self.target {
+                crate::model::Target::Launch(launch) => launch.entry.clone(),
+                crate::model::Target::Attach { .. } => None,
+            };
+            wishes.push(internal(ENTRY_ID, name.unwrap_or_else(|| function.into())));
+        }
+        wishes.extend(self.until.clone());
+        for (index, word) in self.catch.iter().enumerate() {
+            let function = self.adapter.quirks.catch_functions.iter().find(|(name, _)| name == word);
+            if let (Some((_, function)), Ok(index)) = (function, u32::try_from(index)) {
+                wishes.push(internal(CATCH_ID - index.min(15), (*function).into()));
+            }
+        }
+        wishes
+    }
+
+    /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.
+    pub(super) fn breakpoint_requests(&mut self, all: bool) -> Vec<(&'static str, Json, Config)> {
+        let wishes = self.active_wishes();
+        let mut files: BTreeMap<String, Vec<&Breakpoint>> =
+            self.sent_files.iter().map(|file| (file.clone(), Vec::new())).collect();
+        let mut functions = Vec::new();
+        for wish in &wishes {
+            match &wish.place {
+                Place::Line { file, .. } => files.entry(file.clone()).or_default().push(wish),
+                Place::Function { .. } => functions.push(wish),
+                Place::Address(_) => {
+                    let why = format!("{} can't set breakpoints by address", self.via());
+                    self.bound.insert(wish.id, pending_bound(why));
+                }
+            }
+        }
+        let mut requests = Vec::new();
+        self.sent_files = files.iter().filter(|(_, list)| !list.is_empty()).map(|(file, _)| file.clone()).collect();
+        for (file, list) in files {
+            let breakpoints: Vec<Json> = list.iter().map(|wish| self.source_breakpoint(wish)).collect();
+            let ids = list.iter().map(|wish| wish.id).collect();
+            let name = file.rsplit(['/', '\\']).next().unwrap_or(&file);
+            let arguments = json!({ "source": { "path": file, "name": name }, "breakpoints": breakpoints });
+            requests.push(("setBreakpoints", arguments, Config::Source { file, ids }));
+        }
+        if !functions.is_empty() || self.functions_sent {
+            if self.capabilities.has("supportsFunctionBreakpoints") {
+                self.functions_sent = !functions.is_empty();
+                let breakpoints: Vec<Json> = functions.iter().map(|wish| self.function_breakpoint(wish)).collect();
+                let ids = functions.iter().map(|wish| wish.id).collect();
+                requests.push((
+                    "setFunctionBreakpoints",
+                    json!({ "breakpoints": breakpoints }),
+                    Config::Functions { ids },
+                ));
+            } else {
+                for wish in functions {
+                    let why = format!("{} has no function breakpoints; name a file:line", self.via());
+                    self.bound.insert(wish.id, pending_bound(why));
+                }
+            }
+        }
+        if all {
+            let filters = self.exception_filters();
+            requests.push(("setExceptionBreakpoints", json!({ "filters": filters }), Config::Exceptions));
+        }
+        requests
+    }
+
+    fn source_breakpoint(&self, wish: &Breakpoint) -> Json {
+        let line = match &wish.place {
+            Place::Line { line, .. } => *line,
+            _ => 0,
+        };
+        let mut breakpoint = json!({ "line": line });
+        self.add_conditions(wish, &mut breakpoint);
+        breakpoint
+    }
+
+    fn function_breakpoint(&self, wish: &Breakpoint) -> Json {
+        let name = match &wish.place {
+            Place::Function { name, .. } => name.clone(),
+            other => other.to_string(),
+        };
+        let mut breakpoint = json!({ "name": name });
+        self.add_conditions(wish, &mut breakpoint);
+        breakpoint
+    }
+
+    fn add_conditions(&self, wish: &Breakpoint, breakpoint: &mut Json) {
+        if let Some(condition) = &wish.condition {
+            breakpoint["condition"] = Json::String(condition.clone());
+        }
+        if let Some(hits) = wish.hits.filter(|hits| *hits > 1) {
+            breakpoint["hitCondition"] = Json::String((self.adapter.quirks.hit_condition)(hits));
+        }
+    }
+
+    /// The adapter's filters for the `catch` words in force; its own defaults when nothing was said.
+    fn exception_filters(&self) -> Vec<String> {
+        let known = self.capabilities.exception_filters();
+        if self.catch.is_empty() {
+            return known.into_iter().filter(|filter| filter.on_by_default).map(|filter| filter.filter).collect();
+        }
+        self.catch.iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect()
+    }
+
+    /// The filter a `catch` word means; None when it is a function here.
+    fn filter_for(&self, word: &str) -> Result<Option<String>, Failure> {
+        if word == "none" || self.adapter.quirks.catch_functions.iter().any(|(name, _)| *name == word) {
+            return Ok(None);
+        }
+        let known = self.capabilities.exception_filters();
+        let meant =
+            self.adapter.quirks.catch_words.iter().find(|(name, _)| *name == word).map_or(word, |(_, filter)| filter);
+        if known.iter().any(|filter| filter.filter == meant) {
+            return Ok(Some(meant.to_string()));
+        }
+        let mut words: Vec<String> = known.into_iter().map(|filter| filter.filter).collect();
+        words.extend(self.adapter.quirks.catch_words.iter().map(|(name, _)| (*name).to_string()));
+        words.extend(self.adapter.quirks.catch_functions.iter().map(|(name, _)| (*name).to_string()));
+        words.sort();
+        words.dedup();
+        Err(Failure::unsupported(format!("{} can't catch `{word}`", self.via()))
+            .hint(format!("it knows: {}", words.join(", "))))
+    }
+
+    pub(super) fn update_catch(&mut self, op: OpId, words: Vec<String>) {
+        for word in &words {
+            if self.state != SessionState::Starting
+                && let Err(failure) = self.filter_for(word)
+            {
+                return self.answer(op, Err(failure));
+            }
+        }
+        self.catch = words;
+        self.send_updates(op, true);
+    }
+
+    pub(super) fn update_breakpoints(&mut self, op: OpId, wishes: Vec<Breakpoint>) {
+        if self.state == SessionState::Starting {
+            self.wishes = wishes;
+            let bindings = self.bindings();
+            return self.answer(op, Ok(Answer::Bindings(bindings)));
+        }
+        // A wish that changed is judged anew.
+        for old in &self.wishes {
+            if wishes.iter().find(|wish| wish.id == old.id).is_none_or(|wish| wish != old) {
+                self.bound.remove(&old.id);
+            }
+        }
+        self.wishes = wishes;
+        self.send_updates(op, false);
+    }
+
+    fn send_updates(&mut self, op: OpId, all: bool) {
+        let requests = self.breakpoint_requests(all);
+        if requests.is_empty() {
+            let bindings = self.bindings();
+            return self.answer(op, Ok(Answer::Bindings(bindings)));
+        }
+        self.batches.insert(op, requests.len());
+        for (command, arguments, config) in requests {
+            self.request(command, arguments, Pending::Update(config, op), self.limits.request);
+        }
+    }
+
+    /// Sends the wishes again for the session's own purposes; nobody waits for the answers.
+    pub(super) fn refresh_breakpoints(&mut self) {
+        for (command, arguments, config) in self.breakpoint_requests(false) {
+            self.request(command, arguments, Pending::Update(config, 0), self.limits.request);
+        }
+    }
+
+    pub(super) fn on_updated(&mut self, config: &Config, op: OpId, result: Result<Json, String>) {
+        self.take_bindings(config, result);
+        let Some(left) = self.batches.get_mut(&op) else { return };
+        *left -= 1;
+        if *left == 0 {
+            self.batches.remove(&op);
+            let bindings = self.bindings();
+            self.answer(op, Ok(Answer::Bindings(bindings)));
+        }
+    }
+
+    /// Reads what became of the wishes in one request.
+    pub(super) fn take_bindings(&mut self, config: &Config, result: Result<Json, String>) {
+        let ids = match config {
+            Config::Source { ids, .. } | Config::Functions { ids } => ids.clone(),
+            Config::Check { id } => {
+                if let Err(message) = result {
+                    let why = format!("the condition can't be parsed: {}", last_line(&message));
+                    self.bound.insert(*id, pending_bound(why));
+                    self.wishes.retain(|wish| wish.id != *id);
+                }
+                return;
+            }
+            Config::Prelude | Config::Exceptions => return,
+        };
+        let answers = match result {
+            Ok(body) => read::<types::BreakpointsBody>(&body).breakpoints,
+            Err(message) => {
+                for id in ids {
+                    self.bound.insert(id, pending_bound(super::first_lines(&message)));
+                }
+                return;
+            }
+        };
+        for (id, answer) in ids.into_iter().zip(answers) {
+            self.bind(id, &answer);
+        }
+    }
+
+    fn bind(&mut self, id: u32, answer: &AdapterBreakpoint) {
+        let asked_line = self.wishes.iter().find(|wish| wish.id == id).and_then(|wish| match &wish.place {
+            Place::Line { line, .. } => Some(*line),
+            _ => None,
+        });
+        let old = self.bound.get(&id);
+        let hits = old.map_or(0, |bound| bound.binding.hits);
+        let condition_checked = old.is_some_and(|bound| bound.condition_checked);
+        let state = match (answer.verified, answer.line, asked_line) {
+            (false, _, _) => BindingState::Pending,
+            (true, Some(line), Some(asked)) if line != asked => BindingState::Moved,
+            _ => BindingState::Verified,
+        };
+        let why = (state == BindingState::Pending).then(|| match &answer.message {
+            Some(message) if !message.is_empty() => message.clone(),
+            _ if asked_line.is_some() => "no code of this program comes from that line".into(),
+            _ => "no function of that name in this program".into(),
+        });
+        let binding = Binding {
+            state,
+            line: answer.line,
+            file: answer.source.as_ref().and_then(|source| source.path.clone()),
+            why,
+            hits,
+        };
+        self.bound.insert(id, Bound { adapter_id: answer.id, binding, condition_checked });
+    }
+
+    pub(super) fn on_breakpoint_event(&mut self, body: &Json) {
+        let body: types::BreakpointEventBody = read(body);
+        let Some(adapter_id) = body.breakpoint.id else { return };
+        let found = self.bound.iter().find(|(_, bound)| bound.adapter_id == Some(adapter_id)).map(|(id, _)| *id);
+        let Some(id) = found else { return };
+        if body.reason == "removed" {
+            self.bound.insert(id, pending_bound("the adapter removed it".into()));
+        } else {
+            self.bind(id, &body.breakpoint);
+        }
+        if !is_internal(id) {
+            let binding = self.bound.get(&id).map(|bound| bound.binding.clone());
+            self.record("breakpoint", None, json!({ "id": id, "binding": binding }));
+        }
+    }
+
+    /// The wishes a stop belongs to: by the adapter's ids, else by where it is.
+    pub(super) fn hit_wishes(&self, adapter_ids: &[i64]) -> Vec<u32> {
+        let mut ids: Vec<u32> = self
+            .bound
+            .iter()
+            .filter(|(_, bound)| bound.adapter_id.is_some_and(|id| adapter_ids.contains(&id)))
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// For adapters that do not say which breakpoint was hit.
+    pub(super) fn wishes_at(&self, file: Option<&str>, line: Option<u32>, function: &str) -> Vec<u32> {
+        self.active_wishes()
+            .iter()
+            .filter(|wish| match &wish.place {
+                Place::Line { file: wanted, line: asked } => {
+                    let bound = self.bound.get(&wish.id).and_then(|bound| bound.binding.line).unwrap_or(*asked);
+                    Some(bound) == line
+                        && file.is_some_and(|file| file == wanted || file.ends_with(&format!("/{wanted}")))
+                }
+                Place::Function { name, .. } => function == name,
+                Place::Address(_) => false,
+            })
+            .map(|wish| wish.id)
+            .collect()
+    }
+
+    /// Counts a hit. The adapter counted those it did not show, so the first one seen of `--hits N` is number N.
+    pub(super) fn count_hit(&mut self, id: u32) -> u64 {
+        let skipped = self.wishes.iter().find(|wish| wish.id == id).and_then(|wish| wish.hits).unwrap_or(1);
+        let Some(bound) = self.bound.get_mut(&id) else { return 1 };
+        bound.binding.hits = (bound.binding.hits + 1).max(u64::from(skipped));
+        bound.binding.hits
+    }
+}
+
+fn internal(id: u32, function: String) -> Breakpoint {
+    Breakpoint {
+        id,
+        asked: function.clone(),
+        place: Place::Function { module: None, name: function },
+        condition: None,
+        hits: None,
+        log: None,
+        once: false,
+        enabled: true,
+        session: None,
+        line_text: None,
+    }
+}
+
+fn pending_bound(why: String) -> Bound {
+    let binding = Binding { state: BindingState::Pending, line: None, file: None, why: Some(why), hits: 0 };
+    Bound { adapter_id: None, binding, condition_checked: false }
+}
+
+fn last_line(text: &str) -> String {
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or(text).trim().to_string()
+}

@@ -1,0 +1,224 @@
+//! Letting the program run, waiting for it, and letting it go.
+
+use serde_json::{Value as Json, json};
+
+use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait};
+use crate::failure::Failure;
+use crate::model::{Ending, SessionState, Target};
+
+impl Session {
+    pub(super) fn resume(&mut self, op: OpId, how: Resume, thread: Option<i64>, wait: Wait) {
+        match self.state {
+            SessionState::Held if how == Resume::Continue => {
+                self.add_waiter(op, wait);
+                return self.release();
+            }
+            SessionState::Stopped => {}
+            _ => {
+                let failure = self.wrong_state();
+                return self.answer(op, Err(failure));
+            }
+        }
+        let single = thread.is_some();
+        if single && !self.capabilities.has("supportsSingleThreadExecutionRequests") {
+            let failure = self.unsupported("running one thread alone", "let all threads go: bugeye continue");
+            return self.answer(op, Err(failure));
+        }
+        let current = self.standing.as_ref().map_or(1, |standing| standing.thread);
+        let mut arguments = json!({ "threadId": thread.unwrap_or(current) });
+        if single {
+            arguments["singleThread"] = Json::Bool(true);
+        }
+        let command = match how {
+            Resume::Continue => "continue",
+            Resume::Next => "next",
+            Resume::Step => "stepIn",
+            Resume::Finish => "stepOut",
+            Resume::Until(place) => {
+                // Breakpoints interrupt a step out: whichever comes first, the place or the return, ends it.
+                self.until = Some(place);
+                self.refresh_breakpoints();
+                "stepOut"
+            }
+        };
+        self.epoch += 1;
+        self.stood = self.standing.take();
+        self.resuming = true;
+        self.gathers.clear();
+        self.set_state(SessionState::Running);
+        self.record("continued", Some(current), json!({ "how": command }));
+        self.add_waiter(op, wait);
+        self.request(command, arguments, Pending::Resume(op), self.limits.request);
+        // Another thread stopped on its own while this one was shown: it is next.
+        if let Some(body) = self.queue.pop_front() {
+            self.arrive(body);
+        }
+    }
+
+    pub(super) fn on_resumed(&mut self, op: OpId, result: Result<Json, String>) {
+        match result {
+            Ok(_) => self.resuming = false,
+            // It may run all the same; a stop or the end will tell.
+            Err(message) if message == super::SILENT => self.resuming = false,
+            Err(message) => {
+                self.resuming = false;
+                if self.standing.is_none()
+                    && let Some(stood) = self.stood.take()
+                {
+                    self.standing = Some(stood);
+                    self.set_state(SessionState::Stopped);
+                }
+                self.waiters.retain(|waiter| waiter.op != op);
+                self.out.push(Effect::Disarm(Timer::Wait(op)));
+                let failure = self.adapter_failure("the program could not be resumed", &message);
+                self.answer(op, Err(failure));
+            }
+        }
+    }
+
+    pub(super) fn on_continued(&mut self) {
+        self.resuming = false;
+        if self.state == SessionState::Stopped {
+            // Something else resumed it: a native command, or the adapter.
+            self.epoch += 1;
+            self.standing = None;
+            self.gathers.clear();
+            self.set_state(SessionState::Running);
+            self.record("continued", None, json!({ "how": "adapter" }));
+        }
+    }
+
+    pub(super) fn pause(&mut self, op: OpId, wait: Wait) {
+        match self.state {
+            SessionState::Running => {
+                self.add_waiter(op, wait);
+                self.send_pause(op);
+            }
+            SessionState::Stopped => self.wait_for_stop(op, wait),
+            _ => {
+                let failure = self.wrong_state();
+                self.answer(op, Err(failure));
+            }
+        }
+    }
+
+    pub(super) fn send_pause(&mut self, op: OpId) {
+        self.asked_to_pause = true;
+        let thread = self.threads.first().map_or(1, |thread| thread.id);
+        self.request("pause", json!({ "threadId": thread }), Pending::Pause(op), self.limits.inspect);
+    }
+
+    pub(super) fn on_paused(&mut self, op: OpId, result: Result<Json, String>) {
+        if let Err(message) = result {
+            self.waiters.retain(|waiter| waiter.op != op);
+            self.out.push(Effect::Disarm(Timer::Wait(op)));
+            let failure = self.adapter_failure("the program could not be paused", &message);
+            self.answer(op, Err(failure));
+        }
+    }
+
+    /// Answers at once when the program stands still, else at its next stop.
+    pub(super) fn wait_for_stop(&mut self, op: OpId, wait: Wait) {
+        match (self.state, &self.standing, &self.ending) {
+            (SessionState::Stopped, Some(standing), _) => match &standing.report {
+                Some(report) => {
+                    let outcome = Outcome::Stopped(report.clone());
+                    self.answer(op, Ok(Answer::Outcome(outcome)));
+                }
+                None => self.add_waiter(op, wait),
+            },
+            (SessionState::Exited, _, Some(ending)) => {
+                let outcome = Outcome::Ended(ending.clone());
+                self.answer(op, Ok(Answer::Outcome(outcome)));
+            }
+            (SessionState::Held, ..) => {
+                let failure = self.wrong_state();
+                self.answer(op, Err(failure));
+            }
+            _ => self.add_waiter(op, wait),
+        }
+    }
+
+    pub(super) fn on_wait_over(&mut self, op: OpId) {
+        if !self.waiters.iter().any(|waiter| waiter.op == op) {
+            return;
+        }
+        if self.standing.is_some() {
+            // It has stopped; what is known by now is the answer.
+            return self.finish_stop_early();
+        }
+        self.waiters.retain(|waiter| waiter.op != op);
+        self.out.push(Effect::Drain);
+        self.answer(op, Ok(Answer::Outcome(Outcome::Running)));
+    }
+
+    pub(super) fn forget(&mut self, op: OpId) {
+        self.waiters.retain(|waiter| waiter.op != op);
+        self.gathers.retain(|_, gather| gather.op() != Some(op));
+        self.batches.remove(&op);
+        self.thread_lists.remove(&op);
+        self.out.push(Effect::Disarm(Timer::Wait(op)));
+    }
+
+    pub(super) fn detach(&mut self, op: OpId) {
+        if self.state == SessionState::Starting || self.detaching.is_some() {
+            let failure = self.wrong_state();
+            return self.answer(op, Err(failure));
+        }
+        self.detaching = Some(op);
+        // No trap of ours may stay behind in a program that nobody watches.
+        self.wishes.clear();
+        self.catch = vec!["none".into()];
+        self.until = None;
+        self.refresh_breakpoints();
+        self.out.push(Effect::Arm(Timer::Detach(op), self.adapter.quirks.detach_grace));
+        match (self.adapter.quirks.detach_command, self.state) {
+            (Some(command), SessionState::Stopped | SessionState::Held) => {
+                let arguments = json!({ "expression": command, "context": "repl" });
+                self.request("evaluate", arguments, Pending::Detach(op), self.limits.request);
+            }
+            _ => {
+                let arguments = json!({ "terminateDebuggee": false });
+                self.request("disconnect", arguments, Pending::Detach(op), self.limits.request);
+            }
+        }
+    }
+
+    pub(super) fn finish_detach(&mut self, op: OpId) {
+        if self.detaching != Some(op) {
+            return;
+        }
+        self.detaching = None;
+        self.ending = Some(Ending::Detached);
+        self.answer(op, Ok(Answer::Done));
+        let failure = self.ended_failure();
+        self.out.push(Effect::Drain);
+        self.fail_everyone(&failure);
+        self.close();
+        self.out.push(Effect::Disarm(Timer::Detach(op)));
+        self.out.push(Effect::Finish { spare: true });
+    }
+
+    /// Why this can't be done now, and the way out.
+    pub(super) fn wrong_state(&self) -> Failure {
+        match self.state {
+            SessionState::Starting => {
+                Failure::wrong_state("the program is still starting").hint("wait for it: bugeye await")
+            }
+            SessionState::Held => Failure::wrong_state("not started: the program is held before its first instruction")
+                .hint("let it go: bugeye continue")
+                .hint("or stop at its beginning: bugeye start --stop-on-entry"),
+            SessionState::Running => Failure::wrong_state("the program is running")
+                .hint("stop it where it is: bugeye pause")
+                .hint("or wait for its next stop: bugeye await"),
+            SessionState::Stopped => Failure::wrong_state("the program is stopped").hint("let it run: bugeye continue"),
+            SessionState::Exited | SessionState::Lost => self.ended_failure(),
+        }
+    }
+
+    /// Whether the program belongs to the user, who started it without us.
+    #[must_use]
+    pub const fn is_attached(&self) -> bool {
+        matches!(self.target, Target::Attach { .. })
+    }
+}

@@ -1,0 +1,370 @@
+//! From nothing to a held program, in whatever order the adapter speaks.
+//!
+//! The one order that is right everywhere: `initialize`; send `launch` and do not wait; at `initialized` send the
+//! breakpoints; when those are answered the program is held; `configurationDone` lets it go.
+
+use serde_json::{Value as Json, json};
+
+use super::{Answer, Config, Effect, KernelExit, OpId, Outcome, Pending, Session, Stream, Timer, Wait, Waiter};
+use crate::dap::Message;
+use crate::dap::types::{self, read};
+use crate::failure::Failure;
+use crate::model::{Breakpoint, Ending, SessionState, Target};
+
+impl Session {
+    pub(super) fn begin(&mut self, op: OpId, wishes: Vec<Breakpoint>, catch: Vec<String>, run: Option<Wait>) {
+        self.start = Some((op, run));
+        self.wishes = wishes;
+        self.catch = catch;
+        if let Target::Launch(launch) = &self.target
+            && launch.stop_on_entry
+        {
+            self.entering = true;
+        }
+        self.record("session.start", None, json!({ "adapter": self.adapter.id, "target": self.target_summary() }));
+        let arguments = json!({
+            "clientID": "bugeye",
+            "clientName": "Bugeye",
+            "adapterID": self.adapter.adapter_id,
+            "locale": "en",
+            "linesStartAt1": true,
+            "columnsStartAt1": true,
+            "pathFormat": "path",
+            "supportsVariableType": true,
+            "supportsVariablePaging": true,
+            "supportsRunInTerminalRequest": self.adapter.quirks.runs_in_terminal,
+            "supportsMemoryReferences": true,
+        });
+        self.request("initialize", arguments, Pending::Initialize, self.limits.initialize);
+    }
+
+    /// What the record keeps of the target: never the environment.
+    fn target_summary(&self) -> Json {
+        match &self.target {
+            Target::Launch(launch) => json!({ "program": launch.program, "args": launch.args, "cwd": launch.cwd }),
+            Target::Attach { pid, program } => json!({ "pid": pid, "program": program }),
+        }
+    }
+
+    pub(super) fn on_initialize(&mut self, result: Result<Json, String>) {
+        match result {
+            Ok(body) => {
+                self.capabilities.merge(&body);
+                if let Some(version) = body.pointer("/__lldb/version").and_then(Json::as_str) {
+                    let number = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+                    self.version = number.map(Into::into);
+                }
+                let (command, arguments) = match &self.target {
+                    Target::Launch(launch) => ("launch", (self.adapter.launch)(launch, &self.stdio)),
+                    Target::Attach { pid, program } => {
+                        let program = program.as_ref().map(|path| path.to_string_lossy().into_owned());
+                        ("attach", (self.adapter.attach)(*pid, program.as_deref()))
+                    }
+                };
+                self.request(command, arguments, Pending::Launch, self.limits.launch);
+                self.configure_when_ready();
+            }
+            Err(message) => {
+                let failure = self.adapter_failure("the adapter would not start", &message);
+                self.fail_start(failure);
+            }
+        }
+    }
+
+    /// The version where `initialize` does not tell it.
+    pub fn set_version(&mut self, version: Option<String>) {
+        self.version = version;
+    }
+
+    pub(super) fn on_launch(&mut self, result: Result<Json, String>) {
+        if let Err(message) = result {
+            let what = match &self.target {
+                Target::Launch(_) => "the program could not be started",
+                Target::Attach { .. } => "the process could not be attached to",
+            };
+            let mut failure = self.adapter_failure(what, &message);
+            if matches!(self.target, Target::Attach { .. }) {
+                failure = failure
+                    .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
+            }
+            self.fail_start(failure);
+        }
+    }
+
+    pub(super) fn on_initialized(&mut self) {
+        self.handshake.initialized = true;
+        self.configure_when_ready();
+    }
+
+    /// Sends the configuration once, when the adapter has both introduced itself and asked for it.
+    fn configure_when_ready(&mut self) {
+        let launched = self.next_seq > 2;
+        if !self.handshake.initialized || !launched || self.handshake.configured {
+            return;
+        }
+        self.handshake.configured = true;
+        for (command, arguments) in self.adapter.quirks.prelude {
+            let arguments = serde_json::from_str(arguments).unwrap_or(Json::Null);
+            self.configure(command, arguments, Config::Prelude);
+        }
+        if let Some(check) = self.adapter.quirks.check_condition {
+            let conditions: Vec<(u32, String)> = self
+                .wishes
+                .iter()
+                .filter(|wish| wish.enabled)
+                .filter_map(|wish| wish.condition.clone().map(|condition| (wish.id, condition)))
+                .collect();
+            for (id, condition) in conditions {
+                let arguments = json!({ "expression": check(&condition), "context": "repl" });
+                self.configure("evaluate", arguments, Config::Check { id });
+            }
+        }
+        for (command, arguments, config) in self.breakpoint_requests(true) {
+            self.configure(command, arguments, config);
+        }
+        self.held_when_ready();
+    }
+
+    fn configure(&mut self, command: &str, arguments: Json, config: Config) {
+        self.handshake.open += 1;
+        self.request(command, arguments, Pending::Config(config), self.limits.launch);
+    }
+
+    pub(super) fn on_configured(&mut self, config: &Config, result: Result<Json, String>) {
+        self.handshake.open = self.handshake.open.saturating_sub(1);
+        self.take_bindings(config, result);
+        self.held_when_ready();
+    }
+
+    fn held_when_ready(&mut self) {
+        if self.handshake.open > 0 || self.state != SessionState::Starting {
+            return;
+        }
+        self.set_state(SessionState::Held);
+        let Some((op, run)) = self.start.take() else { return };
+        let attached = matches!(self.target, Target::Attach { .. });
+        match run {
+            Some(wait) => {
+                self.add_waiter(op, wait);
+                self.release();
+            }
+            None if attached || self.entering => {
+                let wait = Wait { limit: self.limits.launch, view: crate::model::View::default() };
+                self.add_waiter(op, wait);
+                self.release();
+            }
+            None => {
+                let bindings = self.bindings();
+                self.answer(op, Ok(Answer::Held { bindings }));
+            }
+        }
+    }
+
+    /// Lets a held program go.
+    pub(super) fn release(&mut self) {
+        self.handshake.done_sent = true;
+        self.epoch += 1;
+        self.set_state(SessionState::Running);
+        self.record("continued", None, json!({ "how": "start" }));
+        self.request("configurationDone", json!({}), Pending::ConfigurationDone, self.limits.launch);
+    }
+
+    pub(super) fn on_configuration_done(&mut self, result: Result<Json, String>) {
+        if let Err(message) = result {
+            let failure = self.adapter_failure("the program could not be let go", &message);
+            self.fail_everyone(&failure);
+        }
+    }
+
+    /// The start failed: whoever waits is told the first error, and everything is ended.
+    pub(super) fn fail_start(&mut self, failure: Failure) {
+        if !self.state.is_live() {
+            return;
+        }
+        if let Some((op, _)) = self.start.take() {
+            self.answer(op, Err(failure.clone()));
+        }
+        self.fail_everyone(&failure);
+        self.record("error", None, json!({ "message": failure.message }));
+        self.ending = Some(Ending::Stopped);
+        self.close();
+        self.out.push(Effect::Finish { spare: matches!(self.target, Target::Attach { .. }) });
+    }
+
+    /// Ends in the state `exited`, with nothing left waiting.
+    pub(super) fn close(&mut self) {
+        let state =
+            if matches!(self.ending, Some(Ending::Lost { .. })) { SessionState::Lost } else { SessionState::Exited };
+        self.standing = None;
+        self.pending.clear();
+        self.gathers.clear();
+        self.set_state(state);
+        self.record("session.end", None, json!({ "ending": self.ending }));
+    }
+
+    /// Every operation under way fails with this.
+    pub(super) fn fail_everyone(&mut self, failure: &Failure) {
+        let mut ops: Vec<OpId> = self.waiters.drain(..).map(|waiter| waiter.op).collect();
+        ops.extend(self.batches.keys().copied());
+        self.batches.clear();
+        ops.extend(self.gathers.values().filter_map(super::gather::Gather::op));
+        self.gathers.clear();
+        for pending in self.pending.values() {
+            match pending {
+                Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
+                    ops.push(*op)
+                }
+                Pending::Threads(op) => ops.push(*op),
+                _ => {}
+            }
+        }
+        ops.extend(self.thread_lists.keys().copied());
+        self.thread_lists.clear();
+        self.pending.clear();
+        ops.extend(self.detaching.take());
+        ops.sort_unstable();
+        ops.dedup();
+        for op in ops {
+            self.out.push(Effect::Disarm(Timer::Wait(op)));
+            self.answer(op, Err(failure.clone()));
+        }
+    }
+
+    pub(super) fn add_waiter(&mut self, op: OpId, wait: Wait) {
+        self.waiters.push(Waiter { op, view: wait.view });
+        self.out.push(Effect::Arm(Timer::Wait(op), wait.limit));
+    }
+
+    pub(super) fn on_reverse_request(&mut self, seq: i64, command: &str, arguments: &Json) {
+        if command != "runInTerminal" || !self.adapter.quirks.runs_in_terminal {
+            return self.respond(seq, command, Err(format!("{command} is not done here")));
+        }
+        let argv: Vec<String> = read(arguments.get("args").unwrap_or(&Json::Null));
+        let env = arguments.get("env").and_then(Json::as_object).map_or_else(Vec::new, |env| {
+            env.iter().map(|(name, value)| (name.clone(), value.as_str().map(Into::into))).collect()
+        });
+        let cwd = arguments.get("cwd").and_then(Json::as_str).unwrap_or_default().to_string();
+        self.out.push(Effect::RunInTerminal { request: seq, argv, env, cwd });
+    }
+
+    pub(super) fn on_in_terminal(&mut self, request: i64, pid: Result<u32, String>) {
+        let result = pid.map(|pid| json!({ "processId": pid }));
+        self.respond(request, "runInTerminal", result);
+    }
+
+    fn respond(&mut self, request_seq: i64, command: &str, result: Result<Json, String>) {
+        let (success, message, body) = match result {
+            Ok(body) => (true, None, body),
+            Err(message) => (false, Some(message), Json::Null),
+        };
+        let response = Message::Response { request_seq, command: command.into(), success, message, body };
+        self.out.push(Effect::Send(response));
+    }
+
+    pub(super) fn on_process(&mut self, body: &Json) {
+        let body: types::ProcessBody = read(body);
+        if let Some(pid) = body.system_process_id.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0) {
+            self.pid = Some(pid);
+            self.out.push(Effect::Watch { pid });
+        }
+    }
+
+    pub(super) fn on_output(&mut self, body: &Json) {
+        let telemetry = body.get("category").and_then(Json::as_str) == Some("telemetry");
+        if telemetry {
+            let version = body.pointer("/data/packageVersion").and_then(Json::as_str);
+            if self.version.is_none() {
+                self.version = version.map(Into::into);
+            }
+            return;
+        }
+        let body: types::OutputBody = read(body);
+        let stream = match body.category.as_deref() {
+            Some("stdout") => Stream::Stdout,
+            Some("stderr") if matches!(self.target, Target::Attach { .. }) => Stream::Stderr,
+            // The program's own streams come another way: what an adapter says there is its own.
+            _ => Stream::Console,
+        };
+        self.out.push(Effect::Output { stream, text: body.output });
+    }
+
+    pub(super) fn on_exited(&mut self, body: &Json) {
+        let body: types::ExitedBody = read(body);
+        self.exit_code = body.exit_code;
+        if !self.exiting && self.state.is_live() {
+            self.exiting = true;
+            self.out.push(Effect::AskExit);
+            self.out.push(Effect::Arm(Timer::Ending, std::time::Duration::from_millis(500)));
+        }
+    }
+
+    pub(super) fn on_kernel_exit(&mut self, exit: Option<KernelExit>) {
+        self.kernel_exit = exit;
+    }
+
+    pub(super) fn on_terminated(&mut self) {
+        if !self.exiting && self.state.is_live() {
+            self.exiting = true;
+            self.out.push(Effect::AskExit);
+            // `exited` may still follow; the deadline ends the wait for it.
+            self.out.push(Effect::Arm(Timer::Ending, std::time::Duration::from_millis(150)));
+            return;
+        }
+        self.end_now();
+    }
+
+    /// The program is gone: everyone who waits is told how.
+    pub(super) fn end_now(&mut self) {
+        if !self.state.is_live() {
+            return;
+        }
+        if let Some((op, _)) = self.start.take() {
+            let failure = Failure::refused(format!("the program ended before it could be held ({})", self.via()))
+                .hint("see what it printed: bugeye output");
+            self.answer(op, Err(failure));
+        }
+        let ending = match (self.kernel_exit.take(), self.exit_code) {
+            _ if self.detaching.is_some() => Ending::Detached,
+            (Some(KernelExit::Signal(signal)), _) => Ending::Signalled { signal },
+            (Some(KernelExit::Code(code)), _) => Ending::Exited { code: Some(code) },
+            (None, Some(code)) => match (self.adapter.quirks.exit_signal)(code, self.last_signal.as_deref()) {
+                Some(signal) => Ending::Signalled { signal },
+                None => Ending::Exited { code: Some(code) },
+            },
+            (None, None) => Ending::Exited { code: None },
+        };
+        self.ending = Some(ending.clone());
+        self.out.push(Effect::Drain);
+        self.out.push(Effect::Disarm(Timer::Ending));
+        for waiter in std::mem::take(&mut self.waiters) {
+            self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
+            self.answer(waiter.op, Ok(Answer::Outcome(Outcome::Ended(ending.clone()))));
+        }
+        if let Some(op) = self.detaching.take() {
+            self.answer(op, Ok(Answer::Done));
+        }
+        let failure = self.ended_failure();
+        self.fail_everyone(&failure);
+        self.close();
+        self.out.push(Effect::Finish { spare: matches!(ending, Ending::Detached) });
+    }
+
+    pub(super) fn on_gone(&mut self, adapter_exit: Option<String>, stderr_tail: String) {
+        if !self.state.is_live() {
+            return;
+        }
+        // The end was announced: that the adapter left first changes nothing.
+        if self.exiting || self.detaching.is_some() {
+            return self.end_now();
+        }
+        self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
+        let failure = self.ended_failure();
+        self.out.push(Effect::Drain);
+        if let Some((op, _)) = self.start.take() {
+            self.answer(op, Err(failure.clone()));
+        }
+        self.fail_everyone(&failure);
+        self.close();
+        self.out.push(Effect::Finish { spare: matches!(self.target, Target::Attach { .. }) });
+    }
+}

@@ -1,0 +1,403 @@
+//! What a `stopped` event means: which of our breakpoints, whether anyone needs to know, and the report.
+
+use serde_json::{Value as Json, json};
+
+use super::breakpoints::{ENTRY_ID, UNTIL_ID, is_internal};
+use super::gather::{Locals, Look, Purpose, Seen};
+use super::{Answer, Effect, Outcome, Pending, Session, Standing, Stream, Timer};
+use crate::dap::types::{self, StoppedBody, read};
+use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
+
+/// A log breakpoint was hit: its values are on their way.
+#[derive(Debug)]
+pub(super) struct Logging {
+    thread: i64,
+    frame: Option<i64>,
+    lines: Vec<(u32, Vec<Piece>)>,
+    open: usize,
+    /// The event it began with, for the case that something else wants to stop here too.
+    body: StoppedBody,
+    stops_too: bool,
+}
+
+/// A part of a log message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    Value { expression: String, value: Option<String> },
+}
+
+impl Session {
+    pub(super) fn on_stopped(&mut self, body: &Json) {
+        let body: StoppedBody = read(body);
+        match self.state {
+            _ if self.exiting => {}
+            SessionState::Running if self.resuming && self.adapter.quirks.announces_continue => {
+                // One stop of several threads is told once per thread: this belongs to the stop before.
+            }
+            SessionState::Running => self.arrive(body),
+            SessionState::Stopped if body.all_threads_stopped == Some(false) => {
+                if self.standing.as_ref().is_some_and(|standing| Some(standing.thread) != body.thread_id) {
+                    self.queue.push_back(body);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The program stands still. Decides whether that is news.
+    pub(super) fn arrive(&mut self, body: StoppedBody) {
+        self.epoch += 1;
+        self.resuming = false;
+        self.stood = None;
+        let ids = self.hit_wishes(&body.hit_breakpoint_ids);
+        if self.entering && !self.enter(&ids, &body) {
+            return;
+        }
+        if let Some(until) = self.until.take() {
+            self.bound.remove(&until.id);
+            self.refresh_breakpoints();
+        }
+        let exception = body.text.as_deref().unwrap_or_default();
+        if body.reason == "exception" && self.adapter.quirks.ignored_exceptions.contains(&exception) {
+            return self.go_on(body.thread_id);
+        }
+        let logs: Vec<&Breakpoint> =
+            self.wishes.iter().filter(|wish| wish.log.is_some() && ids.contains(&wish.id)).collect();
+        if !logs.is_empty() {
+            let lines = logs.iter().map(|wish| (wish.id, pieces(wish.log.as_deref().unwrap_or_default()))).collect();
+            let stops_too = ids.len() > logs.len();
+            return self.log(body, lines, stops_too);
+        }
+        self.stand(&body, ids);
+    }
+
+    /// The first stop of a program that is to stop at its beginning. False when it was let go on to there.
+    fn enter(&mut self, ids: &[u32], body: &StoppedBody) -> bool {
+        let at_breakpoint = ids.iter().any(|id| *id != ENTRY_ID);
+        let has_entry = self.bound.get(&ENTRY_ID).is_some_and(|bound| bound.binding.why.is_none());
+        if !ids.contains(&ENTRY_ID) && !at_breakpoint && has_entry {
+            self.go_on(body.thread_id);
+            return false;
+        }
+        self.entering = false;
+        if self.bound.remove(&ENTRY_ID).is_some() {
+            self.refresh_breakpoints();
+        }
+        if !at_breakpoint {
+            let thread = body.thread_id;
+            self.make_standing(thread, Reason::Entry);
+            return false;
+        }
+        true
+    }
+
+    fn stand(&mut self, body: &StoppedBody, ids: Vec<u32>) {
+        let reason = self.reason(body, &ids);
+        let mut hit = 0;
+        for id in ids.iter().filter(|id| !is_internal(**id)) {
+            hit = hit.max(self.count_hit(*id));
+        }
+        let reason = match reason {
+            Reason::Breakpoint { .. } => {
+                Reason::Breakpoint { ids: ids.iter().copied().filter(|id| !is_internal(*id)).collect(), hit }
+            }
+            other => other,
+        };
+        if let Reason::Signal { name, .. } = &reason {
+            self.last_signal = Some(name.clone());
+        }
+        self.make_standing(body.thread_id, reason);
+        self.after_hits(&ids);
+    }
+
+    fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
+        self.asked_to_pause = false;
+        self.stops += 1;
+        let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
+        let standing = Standing { number: self.stops, reason, thread, frame: 0, condition_failed: None, report: None };
+        self.standing = Some(standing);
+        self.set_state(SessionState::Stopped);
+        self.report();
+    }
+
+    /// Removes what was to stop once, and looks whether conditions could be evaluated.
+    fn after_hits(&mut self, ids: &[u32]) {
+        let mut spent = Vec::new();
+        let mut doubtful = Vec::new();
+        for wish in self.wishes.iter().filter(|wish| ids.contains(&wish.id)) {
+            if wish.once {
+                spent.push(wish.id);
+            }
+            let checked = self.bound.get(&wish.id).is_none_or(|bound| bound.condition_checked);
+            if let (Some(condition), false) = (&wish.condition, checked) {
+                doubtful.push((wish.id, condition.clone()));
+            }
+        }
+        for id in &spent {
+            self.wishes.retain(|wish| wish.id != *id);
+            self.out.push(Effect::Spent(*id));
+        }
+        if !spent.is_empty() {
+            self.refresh_breakpoints();
+        }
+        // Asked before the report's own questions are answered, so the report can carry the verdict.
+        for (id, condition) in doubtful {
+            self.check_condition_here(id, condition);
+        }
+    }
+
+    fn reason(&self, body: &StoppedBody, ids: &[u32]) -> Reason {
+        let text = body.description.clone().or_else(|| body.text.clone());
+        let signal = text.as_deref().and_then(|text| text.strip_prefix("signal ")).map(|rest| {
+            let (name, detail) = rest.split_once(':').unwrap_or((rest, ""));
+            (name.trim().to_string(), Some(detail.trim().to_string()).filter(|detail| !detail.is_empty()))
+        });
+        if ids.contains(&UNTIL_ID) {
+            return Reason::Reached;
+        }
+        if matches!(self.target, Target::Attach { .. }) && self.stops == 0 && ids.is_empty() {
+            return Reason::Attached;
+        }
+        if self.asked_to_pause && ids.is_empty() && body.reason != "step" {
+            let is_stop = signal.as_ref().is_none_or(|(name, _)| name == "SIGSTOP");
+            if is_stop && (body.reason == "pause" || body.reason == "exception" || body.reason == "signal") {
+                return Reason::Pause;
+            }
+        }
+        if let Some((name, detail)) = signal {
+            return Reason::Signal { name, detail };
+        }
+        match body.reason.as_str() {
+            "breakpoint" | "function breakpoint" | "instruction breakpoint" => {
+                Reason::Breakpoint { ids: Vec::new(), hit: 0 }
+            }
+            "step" | "goto" => Reason::Step,
+            "pause" => Reason::Pause,
+            "entry" => Reason::Entry,
+            "exception" => {
+                let (kind, detail) = (body.text.as_deref().unwrap_or_default(), body.description.as_deref());
+                let text = match detail {
+                    Some(detail) if !kind.is_empty() && detail != kind => format!("{kind}: {detail}"),
+                    Some(detail) => detail.to_string(),
+                    None => kind.to_string(),
+                };
+                Reason::Exception { text }
+            }
+            other => Reason::Other { text: text.unwrap_or_else(|| other.to_string()) },
+        }
+    }
+
+    /// Lets the program go on without telling anyone that it stopped.
+    fn go_on(&mut self, thread: Option<i64>) {
+        self.epoch += 1;
+        self.resuming = true;
+        self.standing = None;
+        let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
+        self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request);
+    }
+
+    fn log(&mut self, body: StoppedBody, lines: Vec<(u32, Vec<Piece>)>, stops_too: bool) {
+        let thread = body.thread_id.unwrap_or(1);
+        self.logging = Some(Logging { thread, frame: None, lines, open: 1, body, stops_too });
+        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+        self.request("stackTrace", arguments, Pending::Log(usize::MAX), self.limits.inspect);
+    }
+
+    pub(super) fn on_log_value(&mut self, index: usize, result: Result<Json, String>) {
+        let Some(logging) = &mut self.logging else { return };
+        logging.open -= 1;
+        if index == usize::MAX {
+            let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
+            logging.frame = stack.stack_frames.first().map(|frame| frame.id);
+            let frame = logging.frame;
+            let wanted: Vec<String> = values(&mut logging.lines).map(|(expression, _)| expression.clone()).collect();
+            logging.open += wanted.len();
+            let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
+            for (index, expression) in wanted.into_iter().enumerate() {
+                let arguments = json!({ "expression": expression, "frameId": frame, "context": context });
+                self.request("evaluate", arguments, Pending::Log(index), self.limits.inspect);
+            }
+        } else {
+            let tidy = self.adapter.quirks.tidy;
+            let text = match result {
+                Ok(body) => {
+                    let body: types::EvaluateBody = read(&body);
+                    tidy(&body.result, body.kind.as_deref())
+                }
+                Err(message) => format!("<{}>", super::first_lines(&message)),
+            };
+            if let Some((_, value)) = values(&mut logging.lines).nth(index) {
+                *value = Some(text);
+            }
+        }
+        if self.logging.as_ref().is_some_and(|logging| logging.open == 0) {
+            self.write_log();
+        }
+    }
+
+    fn write_log(&mut self) {
+        let Some(logging) = self.logging.take() else { return };
+        for (id, pieces) in &logging.lines {
+            let hit = self.count_hit(*id);
+            let text: String = pieces
+                .iter()
+                .map(|piece| match piece {
+                    Piece::Text(text) => text.as_str(),
+                    Piece::Value { value, .. } => value.as_deref().unwrap_or("<unavailable>"),
+                })
+                .collect();
+            self.record("hit", Some(logging.thread), json!({ "breakpoint": id, "hit": hit, "log": text }));
+            self.out.push(Effect::Output { stream: Stream::Log, text: format!("{text}\n") });
+        }
+        if logging.stops_too {
+            let logged: Vec<u32> = logging.lines.iter().map(|(id, _)| *id).collect();
+            let ids = self.hit_wishes(&logging.body.hit_breakpoint_ids);
+            let ids = ids.into_iter().filter(|id| !logged.contains(id)).collect();
+            self.stand(&logging.body, ids);
+        } else {
+            self.go_on(Some(logging.thread));
+        }
+    }
+
+    /// Collects the report of the stop just made.
+    fn report(&mut self) {
+        let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
+        let look = Look { frames: view.frames, locals: Locals::Selected, view, ..Look::default() };
+        self.gather(Purpose::Stop, look);
+    }
+
+    fn check_condition_here(&mut self, id: u32, condition: String) {
+        if let Some(bound) = self.bound.get_mut(&id) {
+            bound.condition_checked = true;
+        }
+        // Its frame is not known yet: the report's stack is asked first, and answered first.
+        if let Some(gather) = self.gathers.values_mut().find(|gather| gather.is_stop()) {
+            gather.also_check.push((id, condition));
+        }
+    }
+
+    pub(super) fn on_condition(&mut self, id: u32, result: Result<Json, String>) {
+        if let (Err(message), Some(standing)) = (result, &mut self.standing) {
+            let text = format!("breakpoint {id}: {}", super::first_lines(&message));
+            standing.condition_failed = Some(text.clone());
+            if let Some(report) = &mut standing.report {
+                report.condition_failed = Some(text);
+            }
+        }
+    }
+
+    /// The report is complete: it is kept, recorded, and told to those who wait.
+    pub(super) fn finish_report(&mut self, seen: Seen) {
+        let Some(standing) = &self.standing else { return };
+        let mut reason = standing.reason.clone();
+        if let (Reason::Breakpoint { ids, .. }, Some(top)) = (&reason, seen.frames.first())
+            && ids.is_empty()
+        {
+            let found: Vec<u32> = self
+                .wishes_at(top.file.as_deref(), top.line, &top.function)
+                .into_iter()
+                .filter(|id| !is_internal(*id))
+                .collect();
+            let hit = found.iter().map(|id| self.count_hit(*id)).max().unwrap_or(0);
+            if !found.is_empty() {
+                reason = Reason::Breakpoint { ids: found, hit };
+            }
+        }
+        let Some(standing) = &mut self.standing else { return };
+        standing.reason = reason.clone();
+        let function = seen.frames.first().map(|frame| frame.function.clone()).unwrap_or_default();
+        let mut locals = seen.locals;
+        let same_function = self.before.as_ref().is_some_and(|(before, _)| *before == function);
+        if let Some((_, before)) = self.before.as_ref().filter(|_| same_function) {
+            for variable in &mut locals {
+                variable.change = match before.get(&variable.name) {
+                    None => Some(Change::New),
+                    Some(text) if *text != variable.value.flat() => Some(Change::From(text.clone())),
+                    Some(_) => None,
+                };
+            }
+        }
+        self.before = Some((function, super::texts(&locals)));
+        let stop = Stop {
+            number: standing.number,
+            reason,
+            thread: seen.thread,
+            frame: seen.frame,
+            frames: seen.frames,
+            more_frames: seen.more_frames,
+            locals,
+            same_function,
+            condition_failed: standing.condition_failed.clone(),
+            gaps: seen.gaps,
+        };
+        standing.report = Some(Box::new(stop.clone()));
+        self.record("stopped", Some(stop.thread.id), json!(stop));
+        self.out.push(Effect::Drain);
+        for waiter in std::mem::take(&mut self.waiters) {
+            self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
+            self.answer(waiter.op, Ok(Answer::Outcome(Outcome::Stopped(Box::new(stop.clone())))));
+        }
+    }
+
+    /// A report with nothing in it but where the program stopped, when not even the stack could be read.
+    pub(super) fn bare_seen(&self, gaps: Vec<String>) -> Seen {
+        let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);
+        Seen {
+            thread: ThreadInfo { id: thread, name: self.thread_name(thread) },
+            frame: 0,
+            frames: Vec::new(),
+            more_frames: false,
+            locals: Vec::new(),
+            values: Vec::new(),
+            gaps,
+        }
+    }
+}
+
+fn values(lines: &mut [(u32, Vec<Piece>)]) -> impl Iterator<Item = (&mut String, &mut Option<String>)> {
+    lines.iter_mut().flat_map(|(_, pieces)| pieces.iter_mut()).filter_map(|piece| match piece {
+        Piece::Value { expression, value } => Some((expression, value)),
+        Piece::Text(_) => None,
+    })
+}
+
+/// Splits `i={i}` into text and expressions; `{{` and `}}` stand for braces.
+pub(super) fn pieces(message: &str) -> Vec<Piece> {
+    let mut out = Vec::new();
+    let mut text = String::new();
+    let mut chars = message.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '{' if chars.peek() == Some(&'{') => {
+                chars.next();
+                text.push('{');
+            }
+            '}' if chars.peek() == Some(&'}') => {
+                chars.next();
+                text.push('}');
+            }
+            '{' => {
+                let mut expression = String::new();
+                let mut depth = 1;
+                for c in chars.by_ref() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' => depth -= 1,
+                        _ => {}
+                    }
+                    if depth == 0 {
+                        break;
+                    }
+                    expression.push(c);
+                }
+                out.push(Piece::Text(std::mem::take(&mut text)));
+                out.push(Piece::Value { expression, value: None });
+            }
+            c => text.push(c),
+        }
+    }
+    out.push(Piece::Text(text));
+    out.retain(|piece| *piece != Piece::Text(String::new()));
+    out
+}
