@@ -5,6 +5,8 @@
 
 pub mod completions;
 pub mod daemon;
+pub mod doctor;
+pub mod setup;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -152,7 +154,12 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Every command, in the order of the documentation.
-pub const CATALOGUE: &[Entry] = &[local::<completions::Completions>(), local::<daemon::Daemon>()];
+pub const CATALOGUE: &[Entry] = &[
+    local::<setup::Setup>(),
+    local::<doctor::Doctor>(),
+    local::<daemon::Daemon>(),
+    local::<completions::Completions>(),
+];
 
 /// A result that only says that it happened.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

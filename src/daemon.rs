@@ -112,7 +112,10 @@ fn log_panics() {
 }
 
 /// What must be in place before the first client can connect.
-fn prepare(_paths: &Paths) {}
+fn prepare(paths: &Paths) {
+    crate::process::become_subreaper();
+    crate::process::sweep(&paths.runtime);
+}
 
 struct Signals {
     terminate: Signal,

@@ -1,35 +1,254 @@
 //! Live sessions, the breakpoint table and the recorder: what commands call.
+//!
+//! The daemon's state is here and nowhere else. Its one lock is held for look-ups only, never across a wait, so that
+//! `status`, `sessions` and `stop` answer at once whatever the other commands do.
 
-use std::sync::Arc;
+pub mod launch;
+pub mod places;
+pub mod wishes;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::adapters::Adapter;
 use crate::config::Config;
+use crate::failure::Failure;
+use crate::model::{Binding, Breakpoint, BreakpointReport, SessionState};
+use crate::output;
 use crate::paths::Paths;
+use crate::runner::Handle;
+use crate::session::{Answer, Op};
+use crate::store::Recorder;
 use crate::wire::Caller;
+use wishes::{Table, Wishes};
+
+/// Ended sessions that are still answered for.
+const KEEP_ENDED: usize = 16;
 
 /// Everything the daemon keeps.
 #[derive(Debug)]
 pub struct Hub {
     pub paths: Paths,
     pub config: Config,
+    recorder: Option<Recorder>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    sessions: Vec<Arc<Live>>,
+    next: u32,
+    wishes: Wishes,
+    /// `use`: the session a project's commands are about.
+    chosen: HashMap<PathBuf, String>,
+}
+
+/// A session and what it was started with.
+#[derive(Debug)]
+pub struct Live {
+    /// `s1`; never reused in a daemon's life.
+    pub alias: String,
+    pub name: Option<String>,
+    /// The recording's id, permanent.
+    pub record: Option<String>,
+    pub project: PathBuf,
+    pub adapter: &'static Adapter,
+    pub blueprint: launch::Blueprint,
+    pub started: u64,
+    pub handle: Handle,
+    pub stdin: Option<PathBuf>,
+    pub notes: Vec<String>,
+    /// How far each kind of caller has read the output.
+    read: Mutex<HashMap<String, u64>>,
+}
+
+impl Live {
+    #[must_use]
+    pub fn state(&self) -> SessionState {
+        self.handle.snapshot.borrow().state
+    }
+
+    /// The adapter with its version.
+    #[must_use]
+    pub fn via(&self) -> String {
+        let version = self.handle.snapshot.borrow().version.clone();
+        version.map_or_else(|| self.adapter.id.into(), |version| format!("{} {version}", self.adapter.id))
+    }
+
+    /// The output this kind of caller has not seen yet; it counts as seen from now on.
+    #[must_use]
+    pub fn unread(&self, caller: &Caller) -> output::Part {
+        let mut read = lock(&self.read);
+        let from = read.entry(reader(caller)).or_default();
+        let part = lock(&self.handle.output).since(*from);
+        *from = part.end;
+        part
+    }
+
+    /// Puts a caller's mark where it is now.
+    pub fn mark_read(&self, caller: &Caller) {
+        let end = lock(&self.handle.output).end();
+        lock(&self.read).insert(reader(caller), end);
+    }
+}
+
+/// Commands of one face are one reader: each shell command of an agent is a new process, and all are the same agent.
+fn reader(caller: &Caller) -> String {
+    caller.who.split(':').next().unwrap_or_default().to_string()
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {
     #[must_use]
     pub fn new(paths: Paths, config: Config) -> Arc<Self> {
-        Arc::new(Self { paths, config })
+        let recorder = Recorder::start(&paths.state).map_err(|failure| crate::log::warn(failure.to_string())).ok();
+        let wishes = Wishes::new(&paths.state);
+        let inner = Inner { sessions: Vec::new(), next: 1, wishes, chosen: HashMap::new() };
+        Arc::new(Self { paths, config, recorder, inner: Mutex::new(inner) })
     }
 
     /// Sessions with something under the debugger; the daemon stays while there are any.
     #[must_use]
     pub fn live_sessions(&self) -> usize {
-        0
+        lock(&self.inner).sessions.iter().filter(|live| !*live.handle.finished.borrow()).count()
+    }
+
+    #[must_use]
+    pub fn sessions(&self) -> Vec<Arc<Live>> {
+        lock(&self.inner).sessions.clone()
     }
 
     /// Ends every session; the daemon calls it before it goes.
-    pub async fn end_all(&self) {}
+    pub async fn end_all(&self) {
+        let ends = self.sessions().into_iter().map(|live| tokio::spawn(async move { live.end(false).await }));
+        for end in ends.collect::<Vec<_>>() {
+            let _ = end.await;
+        }
+    }
+
+    /// Finds a session by alias, name or recording id.
+    pub fn named(&self, name: &str) -> Result<Arc<Live>, Failure> {
+        let sessions = self.sessions();
+        let found = sessions.iter().rev().find(|live| {
+            live.alias == name || live.name.as_deref() == Some(name) || live.record.as_deref() == Some(name)
+        });
+        found.cloned().ok_or_else(|| {
+            let failure = Failure::not_found(format!("there is no session `{name}`"));
+            list_hint(failure, &sessions)
+        })
+    }
+
+    /// The session a command from `cwd` is about, when it names none.
+    fn default_session(&self, cwd: &Path) -> Result<Arc<Live>, Failure> {
+        let project = places::project_of(cwd);
+        let inner = lock(&self.inner);
+        if let Some(chosen) = inner.chosen.get(&project)
+            && let Some(live) = inner.sessions.iter().find(|live| live.alias == *chosen)
+        {
+            return Ok(live.clone());
+        }
+        let here = |live: &&Arc<Live>| {
+            live.project == project || cwd.starts_with(&live.blueprint.cwd) || live.blueprint.cwd.starts_with(cwd)
+        };
+        let newest = |live: bool, near: bool| {
+            let mut all = inner.sessions.iter().rev().filter(|session| session.state().is_live() == live);
+            if near { all.find(here) } else { all.next() }
+        };
+        let live_ones = inner.sessions.iter().filter(|live| live.state().is_live()).count();
+        let found = newest(true, true)
+            .or_else(|| newest(true, false).filter(|_| live_ones == 1))
+            .or_else(|| newest(false, true).filter(|_| live_ones == 0));
+        found.cloned().ok_or_else(|| {
+            let failure = if inner.sessions.is_empty() {
+                Failure::not_found("there is no session")
+                    .hint("start one: bugeye start ./program")
+                    .hint("or run to the first stop: bugeye run --break FILE:LINE -- COMMAND")
+            } else {
+                Failure::not_found("several sessions, none of them from this directory")
+            };
+            list_hint(failure, &inner.sessions)
+        })
+    }
+
+    pub fn choose(&self, cwd: &Path, alias: &str) {
+        lock(&self.inner).chosen.insert(places::project_of(cwd), alias.into());
+    }
+
+    /// Works on a project's table and writes what is to be kept.
+    pub fn edit_wishes<T>(&self, project: &Path, edit: impl FnOnce(&mut Table) -> T) -> Result<T, Failure> {
+        let mut inner = lock(&self.inner);
+        let result = edit(inner.wishes.table(project));
+        inner.wishes.save(project)?;
+        Ok(result)
+    }
+
+    /// A copy of a project's table.
+    #[must_use]
+    pub fn wishes(&self, project: &Path) -> Table {
+        lock(&self.inner).wishes.table(project).clone()
+    }
+
+    /// Brings every live session of a project in line with its wishes; answers the bindings of the given session.
+    pub async fn send_wishes(&self, project: &Path, about: Option<&Live>) -> Result<Vec<(u32, Binding)>, Failure> {
+        let table = self.wishes(project);
+        let mut answer = Vec::new();
+        for live in self.sessions().iter().filter(|live| live.project == project && live.state().is_live()) {
+            let bindings = live.handle.ask(Op::Breakpoints(table.for_session(&live.alias))).await;
+            let wanted = about.is_none_or(|about| about.alias == live.alias);
+            match bindings {
+                Ok(Answer::Bindings(bindings)) if wanted => answer = bindings.into_iter().collect(),
+                Err(failure) if wanted => return Err(failure),
+                _ => {}
+            }
+        }
+        Ok(answer)
+    }
+
+    fn add(&self, live: Arc<Live>) {
+        let mut inner = lock(&self.inner);
+        inner.sessions.push(live);
+        let ended = |live: &Arc<Live>| *live.handle.finished.borrow();
+        while inner.sessions.iter().filter(|live| ended(live)).count() > KEEP_ENDED {
+            if let Some(oldest) = inner.sessions.iter().position(ended) {
+                inner.sessions.remove(oldest);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&self, alias: &str) {
+        lock(&self.inner).sessions.retain(|live| live.alias != alias);
+    }
+
+    fn next_alias(&self) -> String {
+        let mut inner = lock(&self.inner);
+        let alias = format!("s{}", inner.next);
+        inner.next += 1;
+        alias
+    }
+}
+
+impl Live {
+    /// Ends the session and waits until nothing is left of it.
+    pub async fn end(&self, kill: bool) {
+        let _ = self.handle.ask(Op::Stop { kill }).await;
+        let mut finished = self.handle.finished.clone();
+        let _ = tokio::time::timeout(Duration::from_secs(10), finished.wait_for(|done| *done)).await;
+    }
+}
+
+fn list_hint(failure: Failure, sessions: &[Arc<Live>]) -> Failure {
+    sessions.iter().rev().take(8).fold(failure, |failure, live| {
+        let program = live.blueprint.words.join(" ");
+        failure.hint(format!("-s {}: {} ({})", live.alias, crate::render::quoted(&program), live.state()))
+    })
 }
 
 /// One command's surroundings inside the daemon.
@@ -40,7 +259,7 @@ pub struct Context {
     /// Progress sentences and stream parts go out here.
     pub stream: mpsc::Sender<Part>,
     /// The session and adapter the answer is about, filled in when it is known.
-    pub about: Arc<std::sync::Mutex<(Option<String>, Option<String>)>>,
+    pub about: Arc<Mutex<(Option<String>, Option<String>)>>,
 }
 
 /// Something sent before the final line.
@@ -48,4 +267,54 @@ pub struct Context {
 pub enum Part {
     Progress(String),
     Event(Value),
+}
+
+impl Context {
+    /// The session this command is about.
+    pub fn session(&self) -> Result<Arc<Live>, Failure> {
+        let live = match &self.caller.session {
+            Some(name) => self.hub.named(name)?,
+            None => self.hub.default_session(&self.caller.cwd)?,
+        };
+        self.about(&live);
+        Ok(live)
+    }
+
+    /// The session, where a command can do without one.
+    #[must_use]
+    pub fn maybe_session(&self) -> Option<Arc<Live>> {
+        self.session().ok().filter(|live| live.state().is_live())
+    }
+
+    /// Says which session the answer is about.
+    pub fn about(&self, live: &Live) {
+        *lock(&self.about) = (Some(live.alias.clone()), Some(live.via()));
+    }
+
+    /// The project that breakpoints belong to: the session's, else the caller's.
+    #[must_use]
+    pub fn project(&self) -> PathBuf {
+        self.maybe_session().map_or_else(|| places::project_of(&self.caller.cwd), |live| live.project.clone())
+    }
+
+    pub async fn ask(&self, op: Op) -> Result<Answer, Failure> {
+        let live = self.session()?;
+        let answer = live.handle.ask(op).await;
+        // The version may have become known meanwhile.
+        self.about(&live);
+        answer
+    }
+
+    /// Wishes with what became of them in the current session.
+    #[must_use]
+    pub fn reports(&self, wishes: Vec<Breakpoint>) -> Vec<BreakpointReport> {
+        let bindings = self.maybe_session().map(|live| live.handle.snapshot.borrow().hits.clone());
+        wishes
+            .into_iter()
+            .map(|wish| {
+                let binding = bindings.as_ref().and_then(|bindings| bindings.get(&wish.id)).cloned();
+                BreakpointReport { wish, binding }
+            })
+            .collect()
+    }
 }

@@ -1,11 +1,15 @@
-use std::ffi::OsString;
+//! Parse, run, exit code; nothing else.
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // Before anything else is set up: a supervisor starts with every session and stays as small as it can.
+    let typed: Vec<_> = std::env::args_os().skip(1).collect();
+    // A supervisor starts with every session and stays as small as it can: nothing is set up before it.
     if typed.first().is_some_and(|word| word == "supervise") {
         return ExitCode::from(bugeye::supervise::main());
+    }
+    if typed.len() == 2 && typed[0] == "daemon" && typed[1] == "run" {
+        return ExitCode::from(bugeye::daemon::main());
     }
     ExitCode::from(bugeye::cli::main(&typed))
 }

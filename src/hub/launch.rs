@@ -1,0 +1,337 @@
+//! From a command line to a session: choose the adapter, start it under a supervisor, hand the session its first
+//! operation.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{Context, Hub, Live, lock, places};
+use crate::adapters::{self, Adapter, Stdio};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::find;
+use crate::model::{Breakpoint, Launch, SessionState, Stdin, Target};
+use crate::output::Ring;
+use crate::process::{Plan, Supervised};
+use crate::program;
+use crate::runner;
+use crate::session::{Answer, Limits, Op, Session, Wait};
+
+/// What a session was asked for; enough to start it again.
+#[derive(Debug, Clone)]
+pub struct Blueprint {
+    /// The command line, or the process that was attached to.
+    pub words: Vec<String>,
+    pub attach: Option<u32>,
+    pub adapter: Option<String>,
+    pub cwd: PathBuf,
+    pub env: Vec<(String, String)>,
+    pub umask: Option<u32>,
+    pub stdin: Option<PathBuf>,
+    pub name: Option<String>,
+    pub stop_on_entry: bool,
+    /// Breakpoints of this session alone, as typed.
+    pub breaks: Vec<String>,
+}
+
+/// What to debug, once the files have been looked at.
+struct Choice {
+    target: Target,
+    language: &'static str,
+    notes: Vec<String>,
+}
+
+impl Hub {
+    /// Starts a session and waits until it is held, or with `run` until its first stop.
+    pub async fn launch(
+        self: &Arc<Self>,
+        cx: &Context,
+        blueprint: Blueprint,
+        run: Option<Wait>,
+    ) -> Result<(Arc<Live>, Answer), Failure> {
+        if let Some(name) = &blueprint.name
+            && self.sessions().iter().any(|live| live.name.as_deref() == Some(name) && live.state().is_live())
+        {
+            return Err(Failure::refused(format!("a live session is called `{name}` already"))
+                .hint(format!("end it: bugeye -s {name} stop")));
+        }
+        let project = places::project_of(&blueprint.cwd);
+        let alias = self.next_alias();
+        // Breakpoints are checked before anything is started, so that a typing mistake costs nothing.
+        let own = self.own_breakpoints(&project, &alias, &blueprint)?;
+        let started = self.start_session(&alias, &project, blueprint, own.len());
+        let live = match started.await {
+            Ok(live) => live,
+            Err(failure) => {
+                self.forget_own(&project, &alias);
+                return Err(failure);
+            }
+        };
+        cx.about(&live);
+        let table = self.wishes(&project);
+        let op = Op::Start { wishes: table.for_session(&alias), catch: table.catch.clone(), run };
+        let answer = live.handle.ask(op).await;
+        cx.about(&live);
+        match answer {
+            Ok(answer) => Ok((live, answer)),
+            Err(failure) => {
+                // What never was held is no session: the user sees why, and nothing else.
+                if live.state() != SessionState::Lost {
+                    self.remove(&alias);
+                }
+                self.forget_own(&project, &alias);
+                Err(failure)
+            }
+        }
+    }
+
+    fn own_breakpoints(&self, project: &Path, alias: &str, blueprint: &Blueprint) -> Result<Vec<u32>, Failure> {
+        let resolved: Vec<(String, places::Resolved)> = blueprint
+            .breaks
+            .iter()
+            .map(|text| places::resolve(text, &blueprint.cwd).map(|resolved| (text.clone(), resolved)))
+            .collect::<Result<_, _>>()?;
+        self.edit_wishes(project, |table| {
+            resolved
+                .into_iter()
+                .map(|(asked, resolved)| {
+                    let id = table.next_id();
+                    table.breakpoints.push(Breakpoint {
+                        id,
+                        place: resolved.place,
+                        asked,
+                        condition: None,
+                        hits: None,
+                        log: None,
+                        once: false,
+                        enabled: true,
+                        session: Some(alias.into()),
+                        line_text: resolved.line_text,
+                    });
+                    id
+                })
+                .collect()
+        })
+    }
+
+    fn forget_own(&self, project: &Path, alias: &str) {
+        let _ = self.edit_wishes(project, |table| {
+            table.breakpoints.retain(|wish| wish.session.as_deref() != Some(alias));
+        });
+    }
+
+    async fn start_session(
+        self: &Arc<Self>,
+        alias: &str,
+        project: &Path,
+        blueprint: Blueprint,
+        _own: usize,
+    ) -> Result<Arc<Live>, Failure> {
+        let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
+        let choice = choose_target(&blueprint, &env_path).await?;
+        let adapter = self.choose_adapter(&blueprint, choice.language)?;
+        let settings = self.config.adapter(&names(adapter));
+        let configured = settings
+            .as_ref()
+            .and_then(|settings| settings.path.as_deref().map(|path| (path, settings.args.as_slice())));
+        let found = find::find(adapter, &self.paths, configured, &env_path)?;
+        let home = self.paths.runtime.join("home");
+        crate::paths::create_private(&home)?;
+        let mut env = blueprint.env.clone();
+        for (name, value) in (adapter.adapter_env)(&found, &home.to_string_lossy()) {
+            env.retain(|(known, _)| *known != name);
+            if !value.is_empty() {
+                env.push((name, value));
+            }
+        }
+        let attached = matches!(choice.target, Target::Attach { .. });
+        let stdio_dir = self.paths.runtime.join("sessions").join(alias);
+        let stdin_file = blueprint.stdin.clone();
+        let plan = Plan {
+            exe: own_executable()?,
+            runtime: self.paths.runtime.clone(),
+            session: alias.into(),
+            argv: (adapter.command)(&found),
+            env,
+            cwd: blueprint.cwd.clone(),
+            umask: blueprint.umask,
+            stdio_dir: stdio_dir.clone(),
+            fifos: !attached,
+            stdin_file: stdin_file.clone(),
+            attached,
+        };
+        let (supervised, streams) = Supervised::spawn(&plan).await?;
+        let path = |name: &str| stdio_dir.join(name).to_string_lossy().into_owned();
+        let stdio = Stdio { stdin: path("stdin"), stdout: path("stdout"), stderr: path("stderr") };
+        let limits = Limits {
+            initialize: self.config.initialize(),
+            launch: self.config.launch(),
+            request: self.config.request_for(Some(&blueprint.env)),
+            inspect: self.config.inspect(),
+        };
+        let mut session = Session::new(adapter, choice.target, stdio, limits);
+        session.set_version(found.version.clone());
+        let about =
+            json!({ "adapter": adapter.id, "words": blueprint.words, "cwd": blueprint.cwd, "name": blueprint.name });
+        let journal = self
+            .recorder
+            .as_ref()
+            .and_then(|recorder| recorder.create(&about).map_err(|failure| crate::log::warn(failure.to_string())).ok());
+        let record = journal.as_ref().map(|journal| journal.id.clone());
+        let (spent, spends) = mpsc::unbounded_channel();
+        let handle = runner::start(runner::Parts {
+            session,
+            supervised,
+            streams,
+            journal,
+            output: Ring::new(self.config.max_events(), self.config.max_bytes()),
+            env: blueprint.env.clone(),
+            attached,
+            spent,
+        });
+        tokio::spawn(forget_spent(self.clone(), project.to_path_buf(), spends));
+        let live = Arc::new(Live {
+            alias: alias.into(),
+            name: blueprint.name.clone(),
+            record,
+            project: project.to_path_buf(),
+            adapter,
+            started: crate::store::write::now_ms(),
+            handle,
+            stdin: (!attached && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),
+            notes: choice.notes,
+            blueprint,
+            read: Mutex::default(),
+        });
+        self.add(live.clone());
+        Ok(live)
+    }
+
+    /// `--adapter`, then `BUGEYE_ADAPTER`, then the configured default if it serves the language, then by language.
+    fn choose_adapter(&self, blueprint: &Blueprint, language: &str) -> Result<&'static Adapter, Failure> {
+        let asked = blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)));
+        if let Some(name) = asked {
+            return adapters::by_name(&name).ok_or_else(|| {
+                let known: Vec<&str> = adapters::ADAPTERS.iter().map(|adapter| adapter.id).collect();
+                Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
+            });
+        }
+        let default = self.config.default_adapter().and_then(|name| adapters::by_name(&name));
+        default
+            .filter(|adapter| adapter.languages.contains(&language))
+            .or_else(|| adapters::for_language(language))
+            .ok_or_else(|| Failure::unsupported(format!("no adapter here debugs {language}")).hint("bugeye doctor"))
+    }
+}
+
+/// A breakpoint that stopped once is no wish any more. Ends with the session.
+async fn forget_spent(hub: Arc<Hub>, project: PathBuf, mut spends: mpsc::UnboundedReceiver<u32>) {
+    while let Some(id) = spends.recv().await {
+        let _ = hub.edit_wishes(&project, |table| table.breakpoints.retain(|wish| wish.id != id));
+    }
+}
+
+async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, Failure> {
+    if let Some(pid) = blueprint.attach {
+        return attach_target(pid);
+    }
+    if !blueprint.cwd.is_dir() {
+        return Err(Failure::not_found(format!("there is no directory {}", blueprint.cwd.display())));
+    }
+    if let Some(stdin) = &blueprint.stdin
+        && !stdin.is_file()
+    {
+        return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display())));
+    }
+    let program = program::recognise(&blueprint.words, &blueprint.cwd, env_path)?;
+    let (mut formatters, mut entry) = (None, None);
+    if program.language == "rust" {
+        formatters = rust_formatters(&blueprint.cwd, &blueprint.env, env_path).await;
+        entry = rust_entry(&program.program);
+    }
+    let launch = Launch {
+        program: program.program,
+        interpreter: program.interpreter,
+        args: program.args,
+        cwd: blueprint.cwd.clone(),
+        env: blueprint.env.clone(),
+        umask: blueprint.umask,
+        stdin: blueprint.stdin.clone().map_or(Stdin::Interactive, Stdin::File),
+        stop_on_entry: blueprint.stop_on_entry,
+        formatters,
+        entry,
+    };
+    Ok(Choice { target: Target::Launch(launch), language: program.language, notes: program.notes })
+}
+
+fn attach_target(pid: u32) -> Result<Choice, Failure> {
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+    if !Path::new(&format!("/proc/{pid}")).exists() {
+        return Err(Failure::not_found(format!("there is no process {pid}")).hint("look: ps -e"));
+    }
+    let program = exe.map_err(|error| {
+        Failure::refused(format!("process {pid} can't be attached to: {error}"))
+            .hint("it belongs to another user, or is part of the kernel")
+    })?;
+    let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let language = if name.starts_with("python") { "python" } else { "c" };
+    Ok(Choice { target: Target::Attach { pid, program: Some(program) }, language, notes: Vec::new() })
+}
+
+/// The folder of the toolchain's own formatters for LLDB, asked of the `rustc` the user would run.
+async fn rust_formatters(cwd: &Path, env: &[(String, String)], env_path: &str) -> Option<PathBuf> {
+    static KNOWN: Mutex<Option<(PathBuf, String, PathBuf)>> = Mutex::new(None);
+    let rustc = find::on_path("rustc", env_path)?;
+    let known = lock(&KNOWN).clone();
+    if let Some((known_cwd, known_path, folder)) = known
+        && known_cwd == cwd
+        && known_path == env_path
+        && folder.is_dir()
+    {
+        return Some(folder);
+    }
+    let mut command = tokio::process::Command::new(rustc);
+    command.args(["--print", "sysroot"]).current_dir(cwd).env_clear().envs(env.iter().cloned());
+    command.stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(std::time::Duration::from_secs(3), command.output()).await.ok()?.ok()?;
+    let sysroot = String::from_utf8(output.stdout).ok()?;
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib/etc");
+    folder.join("lldb_lookup.py").is_file().then(|| {
+        *lock(&KNOWN) = Some((cwd.to_path_buf(), env_path.to_string(), folder.clone()));
+        folder
+    })
+}
+
+/// A Rust program's own `main`, behind the one that the C runtime calls.
+fn rust_entry(program: &Path) -> Option<String> {
+    let stem = program.file_stem()?.to_str()?.replace('-', "_");
+    // Test executables carry a hash after the crate's name.
+    let name = match stem.rsplit_once('_') {
+        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
+        _ => &stem,
+    };
+    Some(format!("{name}::main"))
+}
+
+fn own_executable() -> Result<PathBuf, Failure> {
+    // The file may have been replaced by a newer build while the daemon runs; the kernel still has the old one.
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() {
+        return Ok(PathBuf::from(format!("/proc/{}/exe", std::process::id())));
+    }
+    std::env::current_exe().map_err(|error| Failure::io("find its own executable", &error))
+}
+
+fn names(adapter: &Adapter) -> Vec<&'static str> {
+    let mut names = vec![adapter.id];
+    names.extend(adapter.aliases);
+    names
+}
+
+/// The value of a variable in an environment.
+#[must_use]
+pub fn variable(env: &[(String, String)], name: &str) -> Option<String> {
+    env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+}
