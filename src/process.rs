@@ -350,6 +350,10 @@ fn left_over(runtime: &Path) -> Vec<Process> {
             found.extend(table.below(process.pid));
         }
     }
+    // A daemon that was started from within an old session has inherited its mark.
+    let me = std::process::id();
+    let line = table.above(me);
+    found.retain(|process| process.pid != me && !line.contains(&process.pid));
     found
 }
 

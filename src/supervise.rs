@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, RawMode};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
@@ -200,7 +200,7 @@ impl Supervisor {
         };
         control.socket.set_nonblocking(true)?;
         if let Some(mask) = launch.umask {
-            rustix::process::umask(Mode::from_raw_mode(mask));
+            rustix::process::umask(Mode::from_raw_mode((mask & 0o777) as RawMode));
         }
         let fifos = match Fifos::open(&launch) {
             Ok(fifos) => fifos,

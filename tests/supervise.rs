@@ -334,7 +334,7 @@ async fn a_daemon_killed_outright_leaves_nothing() {
 async fn the_supervisors_death_ends_what_it_owned() {
     let place = Place::new();
     let other = Place::new();
-    let (neighbour, kept) = Supervised::spawn(&other.plan(&["sleep", "600"])).await.unwrap();
+    let (neighbour, _streams_kept) = Supervised::spawn(&other.plan(&["sleep", "600"])).await.unwrap();
     let mut own = Foreign::new();
     let (supervised, _streams) = place.family().await;
     kill(supervised.pid());
