@@ -4,7 +4,7 @@
 //! daemon is a subreaper too, so that orphans of a lost supervisor fall to it, and a sweep at its start ends what an
 //! earlier daemon left behind.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,6 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -117,7 +118,7 @@ impl Supervised {
             stdin_file: plan.stdin_file.clone(),
         };
         let failed = |error: io::Error| Failure::io("start the supervisor", &error);
-        let (mut child, control, streams) = start(plan, &mark).map_err(failed)?;
+        let (mut child, known, control, streams) = start(plan, &mark).map_err(failed)?;
         let (reader, mut writer) = control.into_split();
         let mut reader = BufReader::new(reader).lines();
         write(&mut writer, &launch).await.map_err(failed)?;
@@ -140,8 +141,15 @@ impl Supervised {
         let adapter = *adapter;
         let (asks, orders) = mpsc::unbounded_channel();
         let (publish, state) = watch::channel(State::default());
-        let keeper =
-            Keeper { child, supervisor, mark: mark.clone(), state: publish, waiting: VecDeque::new(), let_go: false };
+        let keeper = Keeper {
+            child,
+            _known: known,
+            supervisor,
+            mark: mark.clone(),
+            state: publish,
+            waiting: VecDeque::new(),
+            let_go: false,
+        };
         tokio::spawn(keeper.run(reader, writer, orders));
         Ok((Self { supervisor, adapter, mark, asks, state }, streams))
     }
@@ -235,6 +243,7 @@ impl Supervised {
 /// with the latter.
 struct Keeper {
     child: Child,
+    _known: Known,
     supervisor: Process,
     mark: String,
     state: watch::Sender<State>,
@@ -341,6 +350,10 @@ fn left_over(runtime: &Path) -> Vec<Process> {
             found.extend(table.below(process.pid));
         }
     }
+    // A daemon that was started from within an old session has inherited its mark.
+    let me = std::process::id();
+    let line = table.above(me);
+    found.retain(|process| process.pid != me && !line.contains(&process.pid));
     found
 }
 
@@ -377,21 +390,37 @@ fn marked(mut env: Vec<(String, String)>, mark: &str) -> Vec<(String, String)> {
     env
 }
 
-/// What a lost supervisor left: processes with its session's mark, those of its login session, and children that fell to
-/// this process with another session than its own and without any mark. A child the daemon started itself has the
-/// daemon's session, and other supervisors and programs that were let go have a mark of their own.
+/// Supervisors that somebody here waits for: neither orphans nor to be reaped by anyone else.
+static SUPERVISORS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Registered for as long as this lives.
+#[derive(Debug)]
+struct Known(u32);
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        supervisors().remove(&self.0);
+    }
+}
+
+fn supervisors() -> MutexGuard<'static, BTreeSet<u32>> {
+    SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a lost supervisor left, the living and the fallen: processes with its session's mark, those of its login session,
+/// and children that fell to this process with another session than its own and without any mark. A child the daemon
+/// started itself has the daemon's session, and a program that was let go has a mark of its own.
 fn orphans(mark: &str, supervisor: u32) -> (Vec<Process>, Vec<u32>) {
     let table = Table::read();
+    let known = supervisors();
     let me = std::process::id();
     let session = table.get(me).map(|process| process.session);
     let mut living = Vec::new();
-    let mut dead = Vec::new();
-    for process in table.iter().filter(|process| process.pid != me && process.pid != supervisor) {
+    let mut fallen = Vec::new();
+    for process in table.iter().filter(|process| process.pid != me && !known.contains(&process.pid)) {
         let adopted = process.parent == me && Some(process.session) != session;
         if process.is_dead() {
-            if adopted && process.session == supervisor {
-                dead.push(process.pid);
-            }
+            fallen.extend(adopted.then_some(process.pid));
             continue;
         }
         let ours = match platform::variable(process.pid, MARK) {
@@ -402,31 +431,23 @@ fn orphans(mark: &str, supervisor: u32) -> (Vec<Process>, Vec<u32>) {
             living.push(*process);
             living.extend(table.below(process.pid));
         }
-        if ours && adopted {
-            dead.push(process.pid);
-        }
     }
-    (living, dead)
+    (living, fallen)
 }
 
 async fn end_orphans(mark: &str, supervisor: u32) {
     let give_up = Instant::now() + PURSUIT;
     let mut pause = Duration::from_millis(1);
-    let mut unreaped: Vec<u32> = Vec::new();
     while Instant::now() < give_up {
         let (living, fallen) = orphans(mark, supervisor);
-        if living.is_empty() && fallen.is_empty() && unreaped.is_empty() {
+        if living.is_empty() && fallen.is_empty() {
             return;
         }
         platform::kill_all(|| orphans(mark, supervisor).0);
-        unreaped.extend(fallen);
-        unreaped.sort_unstable();
-        unreaped.dedup();
         // One by one: a wait for any child would take the status of children that others wait for.
-        unreaped.retain(|pid| {
-            let pid = i32::try_from(*pid).ok().and_then(Pid::from_raw);
-            matches!(rustix::process::waitpid(pid, WaitOptions::NOHANG), Ok(None))
-        });
+        for pid in fallen.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(50));
     }
@@ -448,11 +469,12 @@ fn make_stdio(plan: &Plan) -> io::Result<()> {
 ///
 /// The control socket is its standard input, the rest travels through that socket. All of them stay close-on-exec here
 /// at all times, so a child that is started elsewhere at the same moment can't inherit one: no lock, no unsafe code.
-fn start(plan: &Plan, mark: &str) -> io::Result<(Child, UnixStream, Streams)> {
+fn start(plan: &Plan, mark: &str) -> io::Result<(Child, Known, UnixStream, Streams)> {
     let (stdin, adapter_in) = io::pipe()?;
     let (adapter_out, stdout) = io::pipe()?;
     let (adapter_err, stderr) = io::pipe()?;
     let (ours, theirs) = StdUnixStream::pair()?;
+    let mut known = supervisors();
     let child = Command::new(&plan.exe)
         .arg("supervise")
         .env_clear()
@@ -462,6 +484,9 @@ fn start(plan: &Plan, mark: &str) -> io::Result<(Child, UnixStream, Streams)> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
+    known.extend(child.id());
+    drop(known);
+    let known = Known(child.id().unwrap_or_default());
     platform::send_fds(
         &ours,
         &[stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), adapter_in.as_fd(), adapter_out.as_fd(), adapter_err.as_fd()],
@@ -480,7 +505,7 @@ fn start(plan: &Plan, mark: &str) -> io::Result<(Child, UnixStream, Streams)> {
         stdout: plan.fifos.then(|| Receiver::from_owned_fd(fifo("stdout")?)).transpose()?,
         stderr: plan.fifos.then(|| Receiver::from_owned_fd(fifo("stderr")?)).transpose()?,
     };
-    Ok((child, UnixStream::from_std(ours)?, streams))
+    Ok((child, known, UnixStream::from_std(ours)?, streams))
 }
 
 async fn write(writer: &mut OwnedWriteHalf, message: &impl serde::Serialize) -> io::Result<()> {

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, RawMode};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
@@ -200,7 +200,7 @@ impl Supervisor {
         };
         control.socket.set_nonblocking(true)?;
         if let Some(mask) = launch.umask {
-            rustix::process::umask(Mode::from_raw_mode(mask));
+            rustix::process::umask(Mode::from_raw_mode((mask & 0o777) as RawMode));
         }
         let fifos = match Fifos::open(&launch) {
             Ok(fifos) => fifos,
@@ -341,7 +341,10 @@ impl Supervisor {
         loop {
             let (me, adapter) = (self.me, self.adapter);
             platform::kill_all(|| rest(me, adapter, spared));
-            if !self.reap() || (spared.is_some() && rest(me, adapter, spared).is_empty()) || Instant::now() > give_up {
+            // The spared stay, so then "no children" never comes; but the adapter's end must have been seen and told.
+            let below = self.reap();
+            let done = spared.is_some() && !self.adapter_alive && rest(me, adapter, spared).is_empty();
+            if !below || done || Instant::now() > give_up {
                 return;
             }
             // The control socket is of no interest here, and closed it would make every wait return at once.
