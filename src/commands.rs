@@ -3,10 +3,47 @@
 //! A command is one file under `commands/`: its arguments, its result, what it does and how its result reads. The line
 //! here gives it a subcommand, a wire message, help, documentation and completion.
 
+pub mod attach;
+pub mod await_;
+pub mod backtrace;
+pub mod break_;
+pub mod breaks;
+pub mod catch;
 pub mod completions;
+pub mod context;
+pub mod continue_;
 pub mod daemon;
+pub mod detach;
 pub mod doctor;
+pub mod down;
+pub mod eval;
+pub mod exception;
+pub mod finish;
+pub mod frame;
+pub mod input;
+pub mod locals;
+pub mod looking;
+pub mod next;
+pub mod output;
+pub mod pause;
+pub mod print;
+pub mod raw;
+pub mod report;
+pub mod restart;
+pub mod run;
+pub mod set;
 pub mod setup;
+pub mod source;
+pub mod start;
+pub mod status;
+pub mod step;
+pub mod stop;
+pub mod thread;
+pub mod threads;
+pub mod unbreak;
+pub mod until;
+pub mod up;
+pub mod use_session;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -94,7 +131,7 @@ pub struct Entry {
     pub result_schema: fn() -> schemars::Schema,
 }
 
-const fn daemon<C: Command>() -> Entry {
+const fn served<C: Command>() -> Entry {
     Entry {
         name: C::NAME,
         aliases: C::ALIASES,
@@ -155,6 +192,45 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 
 /// Every command, in the order of the documentation.
 pub const CATALOGUE: &[Entry] = &[
+    served::<start::Start>(),
+    served::<run::Run>(),
+    served::<attach::Attach>(),
+    served::<detach::Detach>(),
+    served::<stop::Stop>(),
+    served::<restart::Restart>(),
+    served::<status::Status>(),
+    served::<status::Sessions>(),
+    served::<use_session::Use>(),
+    served::<break_::Break>(),
+    served::<breaks::Breaks>(),
+    served::<unbreak::Unbreak>(),
+    served::<unbreak::Enable>(),
+    served::<unbreak::Disable>(),
+    served::<catch::Catch>(),
+    served::<continue_::Continue>(),
+    served::<next::Next>(),
+    served::<step::Step>(),
+    served::<finish::Finish>(),
+    served::<until::Until>(),
+    served::<pause::Pause>(),
+    served::<await_::Await>(),
+    served::<context::Context>(),
+    served::<source::Source>(),
+    served::<backtrace::Backtrace>(),
+    served::<frame::Frame>(),
+    served::<up::Up>(),
+    served::<down::Down>(),
+    served::<threads::Threads>(),
+    served::<thread::Thread>(),
+    served::<locals::Locals>(),
+    served::<locals::Arguments>(),
+    served::<print::Print>(),
+    served::<eval::Eval>(),
+    served::<set::Set>(),
+    served::<exception::Exception>(),
+    served::<output::Output>(),
+    served::<input::Input>(),
+    served::<raw::Raw>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),
     local::<daemon::Daemon>(),

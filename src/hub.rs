@@ -227,6 +227,14 @@ impl Hub {
         lock(&self.inner).sessions.retain(|live| live.alias != alias);
     }
 
+    /// Ends a session, forgets it and the breakpoints that were its own.
+    pub async fn end(&self, live: &Live, kill: bool) {
+        live.end(kill).await;
+        self.remove(&live.alias);
+        let own = |wish: &Breakpoint| wish.session.as_deref() == Some(live.alias.as_str());
+        let _ = self.edit_wishes(&live.project, |table| table.breakpoints.retain(|wish| !own(wish)));
+    }
+
     fn next_alias(&self) -> String {
         let mut inner = lock(&self.inner);
         let alias = format!("s{}", inner.next);

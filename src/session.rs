@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-pub use gather::{Locals, Look, Seen};
+pub use breakpoints::UNTIL_ID;
+pub use gather::{IMPURE, Locals, Look, Seen};
 
 use crate::adapters::{Adapter, Stdio};
 use crate::dap::Message;

@@ -21,7 +21,7 @@ pub(super) struct Bound {
 /// The wish that stands for the program's beginning; never shown.
 pub(super) const ENTRY_ID: u32 = u32::MAX;
 /// The wish that stands for the end of `until`; never shown.
-pub(super) const UNTIL_ID: u32 = u32::MAX - 1;
+pub const UNTIL_ID: u32 = u32::MAX - 1;
 /// `catch` words that are function breakpoints, from here downwards; never shown as breakpoints.
 const CATCH_ID: u32 = u32::MAX - 16;
 

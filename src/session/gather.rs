@@ -519,7 +519,7 @@ impl Session {
 }
 
 /// Why `print` did not evaluate.
-pub(super) const IMPURE: &str = "\u{0}impure";
+pub const IMPURE: &str = "\u{0}impure";
 
 /// Whether the children were asked for from the view's first on, so that none need be skipped here.
 fn parent_pages(nodes: &[Node], parent: usize) -> bool {

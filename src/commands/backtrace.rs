@@ -1,0 +1,142 @@
+//! `backtrace`: how the program got here.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::looking::{At, Extent, look};
+use super::report::frame_place;
+use super::{Command, Group};
+use crate::failure::Failure;
+use crate::hub::Context;
+use crate::model::{Frame, SessionState, ThreadInfo};
+use crate::render::{Page, Render};
+use crate::session::{Answer, Locals, Look, Op};
+
+/// Show the stack of a thread, or of all threads
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Backtrace {
+    /// Show at most this many frames (default 20).
+    #[arg(value_name = "N")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Show at most this many frames.
+    #[arg(long, value_name = "N", conflicts_with = "count")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Show the locals of each frame.
+    #[arg(long)]
+    #[serde(default)]
+    pub locals: bool,
+    /// All threads; equal stacks are shown once.
+    #[arg(long)]
+    #[serde(default)]
+    pub all: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub at: At,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub extent: Extent,
+}
+
+/// Stacks, each with the threads that have it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Stacks {
+    pub stacks: Vec<Stack>,
+    pub full: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Stack {
+    pub threads: Vec<ThreadInfo>,
+    /// The selected frame of the selected thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected: Option<u32>,
+    pub frames: Vec<Frame>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<String>,
+}
+
+impl Render for Stacks {
+    fn render(&self, page: &mut Page) {
+        for stack in &self.stacks {
+            let names: Vec<String> = stack
+                .threads
+                .iter()
+                .map(|thread| match &thread.name {
+                    Some(name) => format!("{} {name}", thread.id),
+                    None => thread.id.to_string(),
+                })
+                .collect();
+            let plural = if names.len() == 1 { "thread" } else { "threads" };
+            page.line(format!("{plural} {}", names.join(", ")));
+            let shown = |frame: &&Frame| self.full || !frame.runtime || Some(frame.index) == stack.selected;
+            for frame in stack.frames.iter().filter(shown) {
+                let mark = if stack.selected == Some(frame.index) { '>' } else { ' ' };
+                page.line(format!("{mark}{} {}", frame.index, frame_place(frame, page)));
+                for variable in frame.locals.iter().flatten() {
+                    page.line(format!("    {} = {}", variable.name, variable.value.flat()));
+                }
+            }
+            let hidden = stack.frames.iter().filter(|frame| !shown(frame)).count();
+            if hidden > 0 {
+                page.line(format!(" ({hidden} of the runtime: --full)"));
+            }
+            if stack.more {
+                page.line(format!(" … more: bugeye backtrace --limit {}", stack.frames.len() * 4));
+            }
+            for gap in &stack.gaps {
+                page.line(format!("not read: {gap}"));
+            }
+        }
+    }
+}
+
+impl Command for Backtrace {
+    const NAME: &'static str = "backtrace";
+    const ALIASES: &'static [&'static str] = &["bt", "stack"];
+    const GROUP: Group = Group::Looking;
+    type Output = Stacks;
+
+    async fn run(self, cx: Context) -> Result<Stacks, Failure> {
+        let mut view = self.extent.view();
+        let frames = self.limit.or(self.count).unwrap_or(if self.extent.full { 200 } else { 20 }).clamp(1, 10_000);
+        view.frames = frames;
+        let locals = if self.locals { Locals::EveryFrame } else { Locals::No };
+        let look_at = Look { frames, locals, ..self.at.look(view) };
+        let mut stacks: Vec<Stack> = Vec::new();
+        let threads = if self.all { threads(&cx).await? } else { vec![(self.at.thread, true)] };
+        for (thread, selected) in threads {
+            let seen = look(&cx, Op::Look(Look { thread, ..look_at.clone() })).await?;
+            let stack = Stack {
+                threads: vec![seen.thread],
+                selected: selected.then_some(seen.frame),
+                frames: seen.frames,
+                more: seen.more_frames,
+                gaps: seen.gaps,
+            };
+            match stacks.iter_mut().find(|known| known.frames == stack.frames) {
+                Some(known) => {
+                    known.threads.extend(stack.threads);
+                    known.selected = known.selected.or(stack.selected);
+                }
+                None => stacks.push(stack),
+            }
+        }
+        Ok(Stacks { stacks, full: self.extent.full })
+    }
+}
+
+async fn threads(cx: &Context) -> Result<Vec<(Option<i64>, bool)>, Failure> {
+    match cx.ask(Op::Threads).await? {
+        Answer::Threads(lines) => Ok(lines
+            .into_iter()
+            .filter(|line| line.state == SessionState::Stopped)
+            .map(|line| (Some(line.thread.id), line.selected))
+            .collect()),
+        other => Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
+    }
+}

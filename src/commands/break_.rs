@@ -1,0 +1,127 @@
+//! `break`: set a breakpoint.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::breakpoint_line;
+use super::{Command, Group};
+use crate::failure::Failure;
+use crate::hub::{Context, places};
+use crate::model::{Breakpoint, BreakpointReport};
+use crate::render::{Page, Render};
+
+/// Set a breakpoint
+///
+/// It is kept for the project across sessions, and found again when its line moves in an edit. Answers verified, moved
+/// (to which line) or pending (why).
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Break {
+    /// file:line, a function, module!function or *0xADDR.
+    #[arg(value_name = "PLACE", required_unless_present = "function")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// A function's name.
+    #[arg(short = 'f', long, value_name = "NAME", conflicts_with = "place")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Stop only when this is true.
+    #[arg(long = "if", visible_alias = "condition", value_name = "EXPR")]
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// Stop at the Nth pass and every later one.
+    #[arg(long, visible_alias = "hit-count", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u32>,
+    /// Write this message instead of stopping; {expr} is replaced by its value.
+    #[arg(long, value_name = "MESSAGE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Remove it when it has stopped the program once.
+    #[arg(long)]
+    #[serde(default)]
+    pub once: bool,
+}
+
+/// One breakpoint and what became of it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct BreakSet {
+    pub breakpoint: BreakpointReport,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl Render for BreakSet {
+    fn render(&self, page: &mut Page) {
+        let line = breakpoint_line(&self.breakpoint, page);
+        page.line(line);
+        if let Some(note) = &self.note {
+            page.line(format!("note: {note}"));
+        }
+    }
+}
+
+impl Command for Break {
+    const NAME: &'static str = "break";
+    const ALIASES: &'static [&'static str] = &["b", "breakpoint add"];
+    const GROUP: Group = Group::Breakpoints;
+    type Output = BreakSet;
+
+    async fn run(self, cx: Context) -> Result<BreakSet, Failure> {
+        let asked = self.place.or(self.function).ok_or_else(|| Failure::usage("no place was named"))?;
+        let resolved = places::resolve(&asked, &cx.caller.cwd)?;
+        let (project, session) = (cx.project(), cx.maybe_session());
+        let (once, condition, hits, log) = (self.once, self.condition, self.hits, self.log);
+        let owner = session.as_ref().filter(|_| once).map(|live| live.alias.clone());
+        let (wish, known) = cx.hub.edit_wishes(&project, |table| {
+            let mut wish = Breakpoint {
+                id: 0,
+                place: resolved.place,
+                asked,
+                condition,
+                hits,
+                log,
+                once,
+                enabled: true,
+                session: owner,
+                line_text: resolved.line_text,
+            };
+            // The same place again changes what is there; two breakpoints on one line would count twice.
+            match table.breakpoints.iter_mut().find(|known| known.place == wish.place && known.session == wish.session)
+            {
+                Some(known) => {
+                    wish.id = known.id;
+                    *known = wish.clone();
+                    (wish, true)
+                }
+                None => {
+                    wish.id = table.next_id();
+                    table.breakpoints.push(wish.clone());
+                    (wish, false)
+                }
+            }
+        })?;
+        let bindings = match cx.hub.send_wishes(&project, session.as_deref()).await {
+            Ok(bindings) => bindings,
+            Err(failure) => {
+                forget(&cx, &project, wish.id).await;
+                return Err(failure);
+            }
+        };
+        let binding = bindings.into_iter().find(|(id, _)| *id == wish.id).map(|(_, binding)| binding);
+        let bad =
+            binding.as_ref().and_then(|binding| binding.why.as_deref()).filter(|why| why.contains("can't be parsed"));
+        if let Some(why) = bad.map(ToString::to_string) {
+            forget(&cx, &project, wish.id).await;
+            return Err(Failure::refused(why));
+        }
+        let note = resolved.note.filter(|_| binding.as_ref().is_none_or(|binding| binding.why.is_some()));
+        let note = note.or_else(|| known.then(|| "this place had a breakpoint: it was changed".to_string()));
+        Ok(BreakSet { breakpoint: BreakpointReport { wish, binding }, note })
+    }
+}
+
+async fn forget(cx: &Context, project: &std::path::Path, id: u32) {
+    let _ = cx.hub.edit_wishes(project, |table| table.breakpoints.retain(|wish| wish.id != id));
+    let _ = cx.hub.send_wishes(project, None).await;
+}

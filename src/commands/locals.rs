@@ -1,0 +1,67 @@
+//! `locals` and `args`: the variables of a frame.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::looking::{At, Extent, Variables, look};
+use super::{Command, Group};
+use crate::failure::Failure;
+use crate::hub::Context;
+use crate::session::{Answer, Locals as Which, Look, Op};
+
+/// Show the local variables of the selected frame, with their types
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Locals {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub at: At,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub extent: Extent,
+}
+
+/// Show the arguments of the selected frame
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Arguments {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub at: At,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub extent: Extent,
+}
+
+async fn locals(cx: &Context, at: &At, extent: &Extent) -> Result<Variables, Failure> {
+    let look_at = Look { locals: Which::Selected, ..at.look(extent.view()) };
+    let seen = look(cx, Op::Look(look_at)).await?;
+    let function = seen.frames.first().map(|frame| frame.function.clone()).unwrap_or_default();
+    Ok(Variables { function, variables: seen.locals, gaps: seen.gaps })
+}
+
+impl Command for Locals {
+    const NAME: &'static str = "locals";
+    const GROUP: Group = Group::Looking;
+    type Output = Variables;
+
+    async fn run(self, cx: Context) -> Result<Variables, Failure> {
+        locals(&cx, &self.at, &self.extent).await
+    }
+}
+
+impl Command for Arguments {
+    const NAME: &'static str = "args";
+    const GROUP: Group = Group::Looking;
+    type Output = Variables;
+
+    async fn run(self, cx: Context) -> Result<Variables, Failure> {
+        let names = match cx.ask(Op::Arguments(self.at.look(self.extent.view()))).await? {
+            Answer::Names(names) => names,
+            other => return Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
+        };
+        let mut found = locals(&cx, &self.at, &self.extent).await?;
+        found.variables.retain(|variable| names.contains(&variable.name));
+        found.variables.sort_by_key(|variable| names.iter().position(|name| *name == variable.name));
+        Ok(found)
+    }
+}

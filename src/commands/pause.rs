@@ -1,0 +1,40 @@
+//! `pause`: stop the program where it is.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use std::time::Duration;
+
+use super::report::Report;
+use super::{Command, Group};
+use crate::failure::Failure;
+use crate::hub::Context;
+use crate::model::{SessionState, View};
+use crate::session::{Op, Wait};
+
+/// Stop the program where it is
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Pause {}
+
+impl Command for Pause {
+    const NAME: &'static str = "pause";
+    const GROUP: Group = Group::Running;
+    type Output = Report;
+
+    async fn run(self, cx: Context) -> Result<Report, Failure> {
+        let view = View::default();
+        let was_stopped = cx.session()?.state() == SessionState::Stopped;
+        let wait = Wait { limit: Duration::from_secs(10), view };
+        let mut report = Report::of(&cx, Op::Pause(wait), view).await?;
+        if was_stopped {
+            report.notes.push("it was stopped already".into());
+        }
+        if report.state == SessionState::Running {
+            return Err(
+                Failure::timed_out("the program did not stop within 10 s").hint("try again, or end it: bugeye stop")
+            );
+        }
+        Ok(report)
+    }
+}

@@ -1,0 +1,170 @@
+//! `status` and `sessions`: what there is, read without asking anyone.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::{ending_line, reason_line};
+use super::{Command, Group};
+use crate::failure::Failure;
+use crate::hub::{Context, Live};
+use crate::model::{Ending, Reason, SessionState};
+use crate::platform;
+use crate::render::{Page, Render, quoted};
+use crate::store::write::now_ms;
+
+/// Show the state of the session: never waits behind another command
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Status {}
+
+/// One session as it is now.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SessionLine {
+    pub id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub state: SessionState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    pub command: Vec<String>,
+    pub cwd: String,
+    pub adapter: String,
+    /// Milliseconds since 1970.
+    pub started: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<i64>,
+    /// Stops so far.
+    pub stops: u64,
+    /// Hits of breakpoints so far.
+    pub hits: u64,
+    /// The program is running and reads its standard input.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waiting_for_input: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
+}
+
+impl SessionLine {
+    #[must_use]
+    pub fn of(live: &Live) -> Self {
+        let snapshot = live.handle.snapshot.borrow().clone();
+        let waiting = match (snapshot.state, snapshot.pid, &live.stdin) {
+            (SessionState::Running, Some(pid), Some(stdin)) => platform::waiting_for_input(pid, stdin),
+            _ => false,
+        };
+        Self {
+            id: live.alias.clone(),
+            name: live.name.clone(),
+            state: snapshot.state,
+            pid: snapshot.pid,
+            command: live.blueprint.words.clone(),
+            cwd: live.blueprint.cwd.to_string_lossy().into_owned(),
+            adapter: live.via(),
+            started: live.started,
+            reason: snapshot.reason,
+            function: snapshot.function,
+            file: snapshot.file,
+            line: snapshot.line,
+            thread: snapshot.thread,
+            stops: snapshot.stops,
+            hits: snapshot.hits.values().map(|binding| binding.hits).sum(),
+            waiting_for_input: waiting,
+            ending: snapshot.ending,
+            recording: live.record.clone(),
+        }
+    }
+
+    fn text(&self, page: &Page) -> String {
+        let mut parts = vec![format!("{}: {}", self.id, self.state)];
+        if let Some(ending) = self.ending.as_ref().filter(|_| !self.state.is_live()) {
+            parts[0] = format!("{}: {}", self.id, ending_line(ending));
+        }
+        if let Some(reason) = &self.reason {
+            parts[0].push_str(&format!(" ({})", reason_line(reason)));
+        }
+        if let (Some(file), Some(line)) = (&self.file, self.line) {
+            let function = self.function.as_deref().unwrap_or("?");
+            parts.push(format!("{function} {}:{line}", page.path(file)));
+        } else if let Some(function) = &self.function {
+            parts.push(function.clone());
+        }
+        if self.waiting_for_input {
+            parts.push("waiting for input (bugeye input TEXT)".into());
+        }
+        if let (Some(pid), true) = (self.pid, self.state.is_live()) {
+            parts.push(format!("pid {pid}"));
+        }
+        parts.push(format!("stops {}, hits {}", self.stops, self.hits));
+        let age = now_ms().saturating_sub(self.started) / 1000;
+        parts.push(format!("started {age} s ago"));
+        let (command, cut) = (quoted(&self.command.join(" ")), 60);
+        let (shown, left) = crate::render::cut(&command, cut);
+        parts.push(format!("{shown}{}", if left > 0 { "…" } else { "" }));
+        let name = self.name.as_deref().map(|name| format!(" \"{}\"", quoted(name))).unwrap_or_default();
+        format!("{}{name} [via {}]", parts.join(", "), self.adapter)
+    }
+}
+
+impl Render for SessionLine {
+    fn render(&self, page: &mut Page) {
+        let text = self.text(page);
+        page.line(text);
+    }
+}
+
+impl Command for Status {
+    const NAME: &'static str = "status";
+    const GROUP: Group = Group::Sessions;
+    type Output = SessionLine;
+
+    async fn run(self, cx: Context) -> Result<SessionLine, Failure> {
+        Ok(SessionLine::of(&*cx.session()?))
+    }
+}
+
+/// List the sessions
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Sessions {
+    /// Ended ones too.
+    #[arg(long)]
+    #[serde(default)]
+    pub all: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SessionList {
+    pub sessions: Vec<SessionLine>,
+}
+
+impl Render for SessionList {
+    fn render(&self, page: &mut Page) {
+        if self.sessions.is_empty() {
+            page.line("no sessions; start one: bugeye start ./program");
+        }
+        for session in &self.sessions {
+            session.render(page);
+        }
+    }
+}
+
+impl Command for Sessions {
+    const NAME: &'static str = "sessions";
+    const GROUP: Group = Group::Sessions;
+    type Output = SessionList;
+
+    async fn run(self, cx: Context) -> Result<SessionList, Failure> {
+        let all = cx.hub.sessions();
+        let wanted = all.iter().filter(|live| self.all || live.state().is_live());
+        Ok(SessionList { sessions: wanted.map(|live| SessionLine::of(live)).collect() })
+    }
+}

@@ -1,0 +1,25 @@
+//! `up`: select the caller of the selected frame.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::looking::FrameView;
+use super::{Command, Group};
+use crate::failure::Failure;
+use crate::hub::Context;
+use crate::session::FrameChoice;
+
+/// Select the caller of the selected frame
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Up {}
+
+impl Command for Up {
+    const NAME: &'static str = "up";
+    const GROUP: Group = Group::Looking;
+    type Output = FrameView;
+
+    async fn run(self, cx: Context) -> Result<FrameView, Failure> {
+        FrameView::select(&cx, None, Some(FrameChoice::Up)).await
+    }
+}
