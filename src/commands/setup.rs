@@ -85,7 +85,14 @@ impl Local for Setup {
         let env_path = std::env::var("PATH").unwrap_or_default();
         let look = |adapter: &'static Adapter| find::find(adapter, &cx.paths, None, &env_path).ok();
         let chosen = self.chosen(ADAPTERS, look)?;
-        let adapters = chosen.into_iter().map(|(adapter, found)| self.set_up(adapter, found, cx)).collect();
+        let mut adapters: Vec<Outcome> =
+            chosen.into_iter().map(|(adapter, found)| self.set_up(adapter, found, cx)).collect();
+        // One that failed does not hide what became of the others; alone, it is the answer.
+        if let [only] = &mut adapters[..]
+            && let Some(error) = only.error.take()
+        {
+            return Err(error);
+        }
         Ok(SetupReport { adapters })
     }
 }
