@@ -1,7 +1,23 @@
 //! The command line: what was typed → a request; an answer → text or JSON and an exit code.
 
+mod help;
+mod words;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use clap::builder::PossibleValuesParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use crate::client;
+use crate::commands::{CATALOGUE, Entry, Group, Run};
 use crate::config::Config;
+use crate::failure::Failure;
 use crate::paths::Paths;
+use crate::render::{Page, quoted, quoted_lines};
+use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
+use words::Meaning;
 
 /// The surroundings of a command that runs in the client's own process.
 #[derive(Debug, Clone)]
@@ -9,4 +25,387 @@ pub struct LocalContext {
     pub paths: Paths,
     pub config: Config,
     pub json: bool,
+}
+
+/// What a process exit code says, as help and documentation show it.
+pub const EXIT_CODES: [(u8, &str); 7] = [
+    (0, "it happened (also when the program is still running, or has exited)"),
+    (1, "refused or failed"),
+    (2, "usage: the words of the command are off"),
+    (3, "no such session, or it is not in the right state"),
+    (4, "timed out waiting for an adapter"),
+    (5, "the adapter or the daemon is lost"),
+    (6, "unsupported here"),
+];
+
+/// The headings of help and documentation, in their order.
+pub const GROUPS: &[(Group, &str)] = &[
+    (Group::Sessions, "Sessions"),
+    (Group::Breakpoints, "Breakpoints"),
+    (Group::Running, "Running"),
+    (Group::Looking, "Looking"),
+    (Group::Around, "Around it"),
+];
+
+// Identifiers that no command's own argument will have.
+const SESSION: &str = "global session";
+const JSON: &str = "global json";
+const COLOR: &str = "global color";
+
+/// How the answer is wanted.
+#[derive(Debug, Clone)]
+struct Manner {
+    json: bool,
+    colour: bool,
+}
+
+/// Carries out what was typed after the program's name; answers the exit code.
+#[must_use]
+pub fn main(typed: &[OsString]) -> u8 {
+    let json = words::has_flag(typed, "--json");
+    match understand(typed, json) {
+        Ok(code) => code,
+        Err(failure) => answer_failure(failure, json),
+    }
+}
+
+fn understand(typed: &[OsString], json: bool) -> Result<u8, Failure> {
+    let (entry, words) = match words::understand(typed, CATALOGUE)? {
+        Meaning::Command(entry, words) => (entry, words),
+        Meaning::Flags => return flags_alone(typed, json),
+    };
+    let matches = match root(Some(entry)).try_get_matches_from(with_name(words)) {
+        Ok(matches) => matches,
+        Err(error) => return not_understood(&error, json),
+    };
+    let Some((_, arguments)) = matches.subcommand() else {
+        return Err(Failure::internal("no command was found in what was typed"));
+    };
+    let args = match (entry.parse)(arguments) {
+        Ok(args) => args,
+        Err(error) => return not_understood(&error, json),
+    };
+    let manner = Manner { json: arguments.get_flag(JSON), colour: wants_colour(arguments) };
+    let mut ask = Ask { entry, args, session: arguments.get_one::<String>(SESSION).cloned(), manner };
+    match entry.run {
+        Run::Local(run) => ask.locally(run),
+        Run::Daemon(_) => ask.daemon(),
+    }
+}
+
+fn flags_alone(typed: &[OsString], json: bool) -> Result<u8, Failure> {
+    if words::has_flag(typed, "--help") || words::has_flag(typed, "-h") || words::has_flag(typed, "help") {
+        return print(&help::full()).map(|()| 0);
+    }
+    match root(None).try_get_matches_from(with_name(typed.to_vec())) {
+        Ok(_) => print(&help::overview()).map(|()| 0),
+        Err(error) => not_understood(&error, json),
+    }
+}
+
+fn with_name(words: Vec<OsString>) -> impl Iterator<Item = OsString> {
+    std::iter::once(OsString::from("bugeye")).chain(words)
+}
+
+/// The whole command line, for completions and documentation.
+#[must_use]
+pub fn command() -> Command {
+    let every = CATALOGUE.iter().map(|entry| {
+        let short = entry.aliases.iter().copied().filter(|alias| !alias.contains(' '));
+        (entry.arguments)(Command::new(entry.name)).visible_aliases(short)
+    });
+    root(None).subcommands(every)
+}
+
+/// The global flags, with one command: defining all of them for each call would cost more than most calls do.
+fn root(entry: Option<&Entry>) -> Command {
+    let root = Command::new("bugeye")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .arg(
+            Arg::new(SESSION)
+                .short('s')
+                .long("session")
+                .value_name("ID")
+                .global(true)
+                .help("The session to talk to; without it the last one started from here"),
+        )
+        .arg(Arg::new(JSON).long("json").action(ArgAction::SetTrue).global(true).help("One line of JSON on stdout"))
+        .arg(
+            Arg::new(COLOR)
+                .long("color")
+                .value_name("WHEN")
+                .value_parser(PossibleValuesParser::new(["auto", "always", "never"]))
+                .default_value("auto")
+                .hide_possible_values(true)
+                .hide_default_value(true)
+                .global(true)
+                .help("auto, always or never"),
+        );
+    match entry {
+        Some(entry) => {
+            let short = entry.aliases.iter().copied().filter(|alias| !alias.contains(' '));
+            root.subcommand((entry.arguments)(Command::new(entry.name)).visible_aliases(short))
+        }
+        None => root,
+    }
+}
+
+fn wants_colour(arguments: &ArgMatches) -> bool {
+    match arguments.get_one::<String>(COLOR).map(String::as_str) {
+        Some("always") => true,
+        Some("never") => false,
+        _ => {
+            let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+            let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+            io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
+        }
+    }
+}
+
+/// Help and version are answers; everything else clap says is a mistake of usage.
+fn not_understood(error: &clap::Error, json: bool) -> Result<u8, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&error.render().to_string()).map(|()| 0),
+        _ if json => Err(usage(error)),
+        _ => {
+            let _ = error.print();
+            Ok(crate::failure::Kind::Usage.exit_code())
+        }
+    }
+}
+
+/// clap's complaint as a failure: its sentence, and its suggestions and usage as hints.
+fn usage(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let message = text.split("\n\n").next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let mut failure = Failure::usage(message.split_whitespace().collect::<Vec<_>>().join(" "));
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand] {
+        match error.get(kind) {
+            Some(ContextValue::String(word)) => failure = failure.hint(format!("did you mean `{word}`?")),
+            Some(ContextValue::Strings(words)) if !words.is_empty() => {
+                failure = failure.hint(format!("did you mean `{}`?", words.join("` or `")));
+            }
+            _ => {}
+        }
+    }
+    if let Some(usage) = text.lines().find_map(|line| line.strip_prefix("Usage: ")) {
+        failure = failure.hint(format!("usage: {usage}"));
+    }
+    failure
+}
+
+/// One command, ready to be carried out.
+struct Ask {
+    entry: &'static Entry,
+    args: serde_json::Value,
+    session: Option<String>,
+    manner: Manner,
+}
+
+type RunLocally = fn(serde_json::Value, &LocalContext) -> Result<serde_json::Value, Failure>;
+
+impl Ask {
+    fn locally(&mut self, run: RunLocally) -> Result<u8, Failure> {
+        let paths = Paths::locate()?;
+        // What runs here is what mends a broken installation: it says that the settings are off, and goes on.
+        let config = Config::load(&paths).unwrap_or_else(|failure| {
+            warn(&failure, "the defaults are used");
+            Config::default()
+        });
+        let context = LocalContext { paths, config, json: self.manner.json };
+        let result = run(self.args.take(), &context);
+        self.show(Answer::new(result))
+    }
+
+    fn daemon(&mut self) -> Result<u8, Failure> {
+        let paths = Paths::resolve()?;
+        let mut connection = match Config::load(&paths) {
+            Ok(_) => client::connect_or_start(&paths)?,
+            Err(failure) if self.entry.spawns => return Err(failure),
+            // A running session must stay within reach however broken the file is.
+            Err(failure) => match client::connect(&paths)? {
+                Some(connection) => {
+                    warn(&failure, "the daemon goes on with what it had");
+                    connection
+                }
+                None => return Err(failure),
+            },
+        };
+        let request = Request {
+            v: PROTOCOL,
+            id: 1,
+            cmd: self.entry.name.to_string(),
+            args: self.args.take(),
+            ctx: self.caller(),
+        };
+        let answer = connection.ask(&request, &mut |part| self.show_part(&part))?;
+        self.show(answer)
+    }
+
+    fn caller(&self) -> Caller {
+        let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+        let text = |pair: (OsString, OsString)| Some((pair.0.into_string().ok()?, pair.1.into_string().ok()?));
+        Caller {
+            cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+            session: self.session.clone(),
+            who: format!("cli:{parent}"),
+            env: self.entry.spawns.then(|| std::env::vars_os().filter_map(text).collect()),
+            umask: self.entry.spawns.then(umask),
+        }
+    }
+
+    fn page(&self) -> Page {
+        let mut page = Page::new(std::env::current_dir().unwrap_or_else(|_| "/".into()));
+        page.colour = self.manner.colour;
+        if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+            && size.ws_col >= 20
+        {
+            page.width = usize::from(size.ws_col);
+        }
+        page
+    }
+
+    /// Shows what came before the answer. When nobody reads any more, nobody waits any more either.
+    fn show_part(&self, part: &Line) {
+        let shown = match part {
+            Line::Progress { text, .. } => {
+                let _ = writeln!(io::stderr(), "{}", quoted_lines(text));
+                return;
+            }
+            Line::Event { data, .. } if self.manner.json => write_out(&format!("{data}\n")),
+            Line::Event { data, .. } => {
+                let mut page = self.page();
+                (self.entry.render_event)(data, &mut page);
+                write_out(page.text())
+            }
+            Line::Final(_) => return,
+        };
+        if let Err(error) = shown {
+            std::process::exit(i32::from(error.kind() != io::ErrorKind::BrokenPipe));
+        }
+    }
+
+    fn show(&self, answer: Answer) -> Result<u8, Failure> {
+        if self.manner.json {
+            print(&format!("{}\n", envelope(&answer)))?;
+        }
+        if let Some(failure) = answer.error {
+            if !self.manner.json {
+                complain(&failure, answer.via.as_deref());
+            }
+            return Ok(failure.kind.exit_code());
+        }
+        let mut page = self.page();
+        (page.session, page.via) = (answer.session, answer.via);
+        let code = (self.entry.render)(answer.result.unwrap_or_default(), &mut page)?;
+        if !self.manner.json {
+            print(page.text())?;
+        }
+        Ok(code)
+    }
+}
+
+/// The file mask that programs started for this caller should have.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or_else(|| {
+        // Elsewhere it can only be read by setting it; this process has one thread and makes no file meanwhile.
+        let mask = rustix::process::umask(rustix::fs::Mode::empty());
+        rustix::process::umask(mask);
+        u32::from(mask.bits())
+    })
+}
+
+fn envelope(answer: &Answer) -> String {
+    serde_json::to_string(answer).unwrap_or_else(|error| {
+        let failure = Failure::internal(format!("an answer can't be written: {error}"));
+        serde_json::to_string(&Answer::new(Err(failure))).unwrap_or_default()
+    })
+}
+
+/// A failure that no command's own answer carries.
+fn answer_failure(failure: Failure, json: bool) -> u8 {
+    let code = failure.kind.exit_code();
+    if json {
+        let _ = write_out(&format!("{}\n", envelope(&Answer::new(Err(failure)))));
+    } else {
+        complain(&failure, None);
+    }
+    code
+}
+
+fn complain(failure: &Failure, via: Option<&str>) {
+    let via = via.map(|via| format!(" [via {}]", quoted(via))).unwrap_or_default();
+    let mut text = format!("error: {}{via}\n", quoted_lines(&failure.message));
+    for (label, lines) in [("cause", &failure.causes), ("hint", &failure.hints)] {
+        for line in lines {
+            text.push_str(&format!("  {label}: {}\n", quoted_lines(line)));
+        }
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+fn warn(failure: &Failure, so: &str) {
+    let _ = writeln!(io::stderr(), "warning: {}; {so}", quoted_lines(&failure.message));
+    for hint in &failure.hints {
+        let _ = writeln!(io::stderr(), "  hint: {}", quoted_lines(hint));
+    }
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes to standard output. A reader that has had enough (`| head`) is no failure; a full disk is.
+fn print(text: &str) -> Result<(), Failure> {
+    match write_out(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::io("write the answer", &error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_command_line_holds_together() {
+        command().debug_assert();
+        for entry in CATALOGUE {
+            root(Some(entry)).debug_assert();
+        }
+    }
+
+    #[test]
+    fn help_names_every_command_and_exit_code() {
+        let text = help::full();
+        for entry in CATALOGUE {
+            assert!(text.contains(&format!("\n  {}", entry.name)), "{}", entry.name);
+        }
+        for (code, meaning) in EXIT_CODES {
+            assert!(text.contains(&format!("{code}  {meaning}")), "{code}");
+        }
+        assert!(help::overview().lines().count() < 12);
+    }
+
+    #[test]
+    fn the_file_mask_is_the_process_s_own() {
+        let mask = umask();
+        assert!(mask <= 0o777);
+        assert_eq!(umask(), mask);
+    }
+
+    #[test]
+    fn a_complaint_of_clap_becomes_a_failure_with_advice() {
+        let entry = crate::commands::find("daemon").unwrap();
+        let error = root(Some(entry)).try_get_matches_from(["bugeye", "daemon", "stats"]).unwrap_err();
+        let failure = usage(&error);
+        assert!(failure.message.contains("invalid value 'stats'"), "{failure:?}");
+        assert!(failure.hints.iter().any(|hint| hint.contains("`status`")), "{failure:?}");
+    }
 }

@@ -3,6 +3,8 @@
 //! A command is one file under `commands/`: its arguments, its result, what it does and how its result reads. The line
 //! here gives it a subcommand, a wire message, help, documentation and completion.
 
+pub mod completions;
+pub mod daemon;
 pub mod doctor;
 pub mod setup;
 
@@ -152,7 +154,12 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Every command, in the order of the documentation.
-pub const CATALOGUE: &[Entry] = &[local::<setup::Setup>(), local::<doctor::Doctor>()];
+pub const CATALOGUE: &[Entry] = &[
+    local::<setup::Setup>(),
+    local::<doctor::Doctor>(),
+    local::<completions::Completions>(),
+    local::<daemon::Daemon>(),
+];
 
 /// A result that only says that it happened.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

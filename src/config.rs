@@ -1,5 +1,505 @@
 //! The user's `config.toml`.
+//!
+//! A [`Config`] is a handle: its clones share one set of values, and [`Config::refresh`] reads the file again when it
+//! has changed, so an edit takes effect in a running daemon. A file with a mistake in it is reported and never used in
+//! part: what was in force stays.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::failure::Failure;
+use crate::nearest::nearest;
+use crate::paths::Paths;
 
 /// Settings with their defaults filled in.
 #[derive(Debug, Clone, Default)]
-pub struct Config {}
+pub struct Config {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    values: RwLock<Values>,
+    file: PathBuf,
+    /// What the file looked like when it was last read.
+    seen: Mutex<Option<Stamp>>,
+}
+
+type Stamp = (SystemTime, u64);
+
+/// What the user says about one adapter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AdapterSettings {
+    pub path: Option<PathBuf>,
+    pub args: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Values {
+    initialize: Duration,
+    launch: Duration,
+    request: Duration,
+    inspect: Duration,
+    wait: Duration,
+    idle: Option<Duration>,
+    max_events: usize,
+    max_bytes: usize,
+    adapters: Vec<(String, AdapterSettings)>,
+    default_adapter: Option<String>,
+    mcp_on_close: String,
+    mcp_grace: Duration,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self {
+            initialize: Duration::from_secs(10),
+            launch: Duration::from_secs(60),
+            request: Duration::from_secs(30),
+            inspect: Duration::from_secs(5),
+            wait: Duration::from_secs(300),
+            idle: Some(Duration::from_secs(30 * 60)),
+            max_events: 10_000,
+            max_bytes: 10 * 1024 * 1024,
+            adapters: Vec::new(),
+            default_adapter: None,
+            mcp_on_close: "end".to_string(),
+            mcp_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Config {
+    /// Reads `config.toml`; a missing file means the defaults.
+    pub fn load(paths: &Paths) -> Result<Self, Failure> {
+        let file = paths.config_file();
+        let stamp = stamp(&file);
+        let values = read(&file)?;
+        Ok(Self { shared: Arc::new(Shared { values: RwLock::new(values), file, seen: Mutex::new(stamp) }) })
+    }
+
+    /// Reads the file again if it has changed. A file with a mistake in it is a failure and changes nothing.
+    pub fn refresh(&self) -> Result<(), Failure> {
+        let now = stamp(&self.shared.file);
+        let mut seen = self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
+            return Ok(());
+        }
+        let values = read(&self.shared.file)?;
+        *seen = now;
+        *self.shared.values.write().unwrap_or_else(PoisonError::into_inner) = values;
+        Ok(())
+    }
+
+    fn get<T>(&self, pick: impl FnOnce(&Values) -> T) -> T {
+        pick(&self.shared.values.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The limit of an adapter's answer to `initialize`.
+    #[must_use]
+    pub fn initialize(&self) -> Duration {
+        self.get(|values| values.initialize)
+    }
+
+    /// The limit of an adapter's answer to `launch` or `attach`.
+    #[must_use]
+    pub fn launch(&self) -> Duration {
+        self.get(|values| values.launch)
+    }
+
+    /// The limit of any other request; `BUGEYE_REQUEST_TIMEOUT_MS` replaces it.
+    #[must_use]
+    pub fn request(&self) -> Duration {
+        self.request_for(None)
+    }
+
+    /// As [`Config::request`], for a caller whose environment is known.
+    #[must_use]
+    pub fn request_for(&self, caller: Option<&[(String, String)]>) -> Duration {
+        let own = || std::env::var(REQUEST_VARIABLE).ok();
+        let asked = caller.map_or_else(own, |environment| variable(environment, REQUEST_VARIABLE));
+        match asked.and_then(|text| text.trim().parse().ok()) {
+            Some(milliseconds) => Duration::from_millis(milliseconds),
+            None => self.get(|values| values.request),
+        }
+    }
+
+    /// The limit of a request that looks at a stopped program.
+    #[must_use]
+    pub fn inspect(&self) -> Duration {
+        self.get(|values| values.inspect)
+    }
+
+    /// The longest a command waits for a stop when it was not told how long.
+    #[must_use]
+    pub fn await_limit(&self) -> Duration {
+        self.get(|values| values.wait)
+    }
+
+    /// How long the daemon stays with nothing to do; `None` (written as 0) means for ever.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        self.get(|values| values.idle)
+    }
+
+    #[must_use]
+    pub fn max_events(&self) -> usize {
+        self.get(|values| values.max_events)
+    }
+
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.get(|values| values.max_bytes)
+    }
+
+    /// What is said about an adapter, under any of the names it goes by.
+    #[must_use]
+    pub fn adapter(&self, names: &[&str]) -> Option<AdapterSettings> {
+        self.get(|values| {
+            values
+                .adapters
+                .iter()
+                .find(|(name, _)| names.contains(&name.as_str()))
+                .map(|(_, settings)| settings.clone())
+        })
+    }
+
+    /// Every adapter the file names, with what it says.
+    #[must_use]
+    pub fn adapters(&self) -> Vec<(String, AdapterSettings)> {
+        self.get(|values| values.adapters.clone())
+    }
+
+    /// `[defaults] adapter`: only for the languages it serves.
+    #[must_use]
+    pub fn default_adapter(&self) -> Option<String> {
+        self.get(|values| values.default_adapter.clone())
+    }
+
+    /// `BUGEYE_ADAPTER` of the asking process, which comes before [`Config::default_adapter`].
+    #[must_use]
+    pub fn asked_adapter(caller: Option<&[(String, String)]>) -> Option<String> {
+        let own = || std::env::var("BUGEYE_ADAPTER").ok();
+        caller.map_or_else(own, |environment| variable(environment, "BUGEYE_ADAPTER")).filter(|name| !name.is_empty())
+    }
+
+    /// What becomes of a session when the MCP client that started it goes: `end` or `keep`.
+    #[must_use]
+    pub fn mcp_on_close(&self) -> String {
+        self.get(|values| values.mcp_on_close.clone())
+    }
+
+    #[must_use]
+    pub fn mcp_grace(&self) -> Duration {
+        self.get(|values| values.mcp_grace)
+    }
+}
+
+const REQUEST_VARIABLE: &str = "BUGEYE_REQUEST_TIMEOUT_MS";
+
+fn variable(environment: &[(String, String)], name: &str) -> Option<String> {
+    environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(file).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}
+
+fn read(file: &Path) -> Result<Values, Failure> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => parse(file, &text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Values::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(Failure::usage(format!("{}: not UTF-8 text", file.display())))
+        }
+        Err(error) => Err(Failure::io(format!("read {}", file.display()), &error)),
+    }
+}
+
+/// Puts one value where it belongs; `None` when it has the wrong type or is out of range.
+type Setter = fn(&mut Values, &DeValue<'_>) -> Option<()>;
+
+/// Every setting: section, key, what the value must be, and where it goes.
+const SETTINGS: &[(&str, &str, &str, Setter)] = &[
+    ("timeouts", "initialize_secs", SECONDS, |to, value| put(&mut to.initialize, seconds(value))),
+    ("timeouts", "dap_initialize_secs", SECONDS, |to, value| put(&mut to.initialize, seconds(value))),
+    ("timeouts", "launch_secs", SECONDS, |to, value| put(&mut to.launch, seconds(value))),
+    ("timeouts", "request_secs", SECONDS, |to, value| put(&mut to.request, seconds(value))),
+    ("timeouts", "dap_request_secs", SECONDS, |to, value| put(&mut to.request, seconds(value))),
+    ("timeouts", "inspect_secs", SECONDS, |to, value| put(&mut to.inspect, seconds(value))),
+    ("timeouts", "await_secs", SECONDS, |to, value| put(&mut to.wait, seconds(value))),
+    ("timeouts", "await_default_secs", SECONDS, |to, value| put(&mut to.wait, seconds(value))),
+    ("daemon", "idle_timeout_minutes", "a number of minutes, 0 for no limit", |to, value| {
+        let minutes = number(value)?;
+        put(&mut to.idle, Some((minutes > 0.0).then_some(Duration::try_from_secs_f64(minutes * 60.0).ok()?)))
+    }),
+    ("output", "max_events", "a whole number", |to, value| put(&mut to.max_events, whole(value))),
+    ("output", "max_bytes_mb", "a whole number of megabytes", |to, value| {
+        put(&mut to.max_bytes, whole(value)?.checked_mul(1024 * 1024))
+    }),
+    ("defaults", "adapter", "an adapter's name, in quotes", |to, value| {
+        put(&mut to.default_adapter, Some(Some(value.as_str()?.to_string())))
+    }),
+    ("mcp", "on_close", "\"end\" or \"keep\"", |to, value| {
+        put(&mut to.mcp_on_close, value.as_str().filter(|word| ["end", "keep"].contains(word)).map(str::to_string))
+    }),
+    ("mcp", "grace_secs", SECONDS, |to, value| put(&mut to.mcp_grace, seconds(value))),
+];
+
+const SECONDS: &str = "a number of seconds";
+const ADAPTERS: &str = "adapters";
+const ADAPTER_KEYS: [&str; 2] = ["path", "args"];
+
+fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
+    *place = value?;
+    Some(())
+}
+
+fn whole(value: &DeValue<'_>) -> Option<usize> {
+    let integer = value.as_integer()?;
+    usize::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    let number = match value {
+        DeValue::Float(float) => float.as_str().parse().ok()?,
+        // Limits beyond 2^32 are as good as none, and only there would a float lose a digit.
+        other => f64::from(u32::try_from(whole(other)?).ok()?),
+    };
+    (number >= 0.0 && number.is_finite()).then_some(number)
+}
+
+fn seconds(value: &DeValue<'_>) -> Option<Duration> {
+    Duration::try_from_secs_f64(number(value)?).ok()
+}
+
+/// A mistake is told with the place it is at.
+struct Source<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn mistake(&self, at: usize, what: impl std::fmt::Display) -> Failure {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        Failure::usage(format!("{}:{line}: {what}", self.file.display()))
+    }
+
+    fn unknown<'a>(&self, at: usize, what: &str, typed: &str, known: impl Iterator<Item = &'a str> + Clone) -> Failure {
+        let failure = self.mistake(at, format!("no {what} is called \"{typed}\""));
+        match nearest(typed, known.clone()) {
+            Some(word) => failure.hint(format!("did you mean `{word}`?")),
+            None => failure.hint(format!("known here: {}", known.collect::<Vec<_>>().join(", "))),
+        }
+    }
+
+    fn table<'a, 'i>(&self, value: &'a Spanned<DeValue<'i>>, name: &str) -> Result<&'a DeTable<'i>, Failure> {
+        value.get_ref().as_table().ok_or_else(|| {
+            self.mistake(value.span().start, format!("`{name}` must be a section"))
+                .hint(format!("write `[{name}]` on a line of its own, its settings below"))
+        })
+    }
+}
+
+fn parse(file: &Path, text: &str) -> Result<Values, Failure> {
+    let source = Source { file, text };
+    let document = DeTable::parse(text).map_err(|error| {
+        source.mistake(error.span().map_or(text.len(), |span| span.start), error.message().replace('\n', ", "))
+    })?;
+    let mut values = Values::default();
+    let mut sections: Vec<&str> = SETTINGS.iter().map(|(section, ..)| *section).chain([ADAPTERS]).collect();
+    sections.dedup();
+    for (name, value) in document.get_ref() {
+        let section: &str = name.get_ref();
+        if section == ADAPTERS {
+            for (name, value) in source.table(value, section)? {
+                let settings = adapter(&source, source.table(value, &format!("adapters.{}", name.get_ref()))?)?;
+                values.adapters.push((name.get_ref().to_string(), settings));
+            }
+            continue;
+        }
+        if !sections.contains(&section) {
+            let at = name.span().start;
+            let owner = SETTINGS.iter().find(|(_, key, ..)| *key == section);
+            return Err(match owner {
+                Some((owner, key, ..)) => source
+                    .mistake(at, format!("`{key}` stands outside its section"))
+                    .hint(format!("put it below a line `[{owner}]`")),
+                None => source.unknown(at, "section", section, sections.iter().copied()),
+            });
+        }
+        for (key, value) in source.table(value, section)? {
+            set(&source, &mut values, section, key, value)?;
+        }
+    }
+    Ok(values)
+}
+
+fn set(
+    source: &Source<'_>,
+    values: &mut Values,
+    section: &str,
+    key: &Spanned<std::borrow::Cow<'_, str>>,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<(), Failure> {
+    let typed: &str = key.get_ref();
+    let here = SETTINGS.iter().filter(|(owner, ..)| *owner == section);
+    let Some((_, _, wanted, setter)) = here.clone().find(|(_, name, ..)| *name == typed) else {
+        let what = format!("setting of [{section}]");
+        return Err(source.unknown(key.span().start, &what, typed, here.map(|(_, name, ..)| *name)));
+    };
+    setter(values, value.get_ref())
+        .ok_or_else(|| source.mistake(value.span().start, format!("`{typed}` must be {wanted}")))
+}
+
+fn adapter(source: &Source<'_>, table: &DeTable<'_>) -> Result<AdapterSettings, Failure> {
+    let mut settings = AdapterSettings::default();
+    for (key, value) in table {
+        let wrong = |wanted: &str| source.mistake(value.span().start, format!("`{}` must be {wanted}", key.get_ref()));
+        match key.get_ref().as_ref() {
+            "path" => {
+                let path = value.get_ref().as_str().ok_or_else(|| wrong("a path, in quotes"))?;
+                settings.path = Some(at_home(path));
+            }
+            "args" => {
+                let words = value.get_ref().as_array().ok_or_else(|| wrong("a list of words"))?;
+                let words = words.iter().map(|word| word.get_ref().as_str().map(str::to_string));
+                settings.args = words.collect::<Option<_>>().ok_or_else(|| wrong("a list of words, each in quotes"))?;
+            }
+            other => {
+                return Err(source.unknown(key.span().start, "setting of an adapter", other, ADAPTER_KEYS.into_iter()));
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// `~/x` below the user's home directory.
+fn at_home(path: &str) -> PathBuf {
+    match (path.strip_prefix('~'), std::env::home_dir()) {
+        (Some(""), Some(home)) => home,
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Kind;
+
+    fn parsed(text: &str) -> Result<Values, Failure> {
+        parse(Path::new("config.toml"), text)
+    }
+
+    #[test]
+    fn an_empty_file_means_the_defaults() {
+        assert_eq!(parsed("").unwrap(), Values::default());
+        assert_eq!(parsed("# nothing\n[timeouts]\n").unwrap(), Values::default());
+    }
+
+    #[test]
+    fn every_setting_is_read() {
+        let values = parsed(
+            r#"
+            [timeouts]
+            dap_initialize_secs = 1
+            launch_secs = 2.5
+            request_secs = 3
+            inspect_secs = 4
+            await_default_secs = 5
+            [daemon]
+            idle_timeout_minutes = 0
+            [output]
+            max_events = 7
+            max_bytes_mb = 2
+            [defaults]
+            adapter = "gdb"
+            [adapters.lldb-dap]
+            path = "~/bin/lldb-dap"
+            args = ["--x", "y"]
+            [mcp]
+            on_close = "keep"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(values.initialize, Duration::from_secs(1));
+        assert_eq!(values.launch, Duration::from_millis(2500));
+        assert_eq!(values.request, Duration::from_secs(3));
+        assert_eq!(values.inspect, Duration::from_secs(4));
+        assert_eq!(values.wait, Duration::from_secs(5));
+        assert_eq!(values.idle, None);
+        assert_eq!((values.max_events, values.max_bytes), (7, 2 << 20));
+        assert_eq!(values.default_adapter.as_deref(), Some("gdb"));
+        let (name, settings) = &values.adapters[0];
+        assert_eq!(name, "lldb-dap");
+        assert_eq!(settings.path.as_deref(), Some(std::env::home_dir().unwrap().join("bin/lldb-dap").as_path()));
+        assert_eq!(settings.args, ["--x", "y"]);
+        assert_eq!(values.mcp_on_close, "keep");
+    }
+
+    #[test]
+    fn a_mistake_names_its_line_and_the_nearest_key() {
+        let cases = [
+            ("[timeouts]\nlanch_secs = 3", "config.toml:2: no setting of [timeouts]", "`launch_secs`"),
+            ("\n[timeout]\n", "config.toml:2: no section", "`timeouts`"),
+            ("launch_secs = 3", "config.toml:1: `launch_secs` stands outside", "[timeouts]"),
+            ("[adapters.gdb]\npth = 'x'", "config.toml:2: no setting of an adapter", "`path`"),
+            ("[zebra]", "no section", "known here: timeouts, daemon"),
+            ("timeouts = 3", "must be a section", "[timeouts]"),
+            ("[timeouts]\n\nlaunch_secs = \"3\"", "config.toml:3: `launch_secs` must be a number of seconds", ""),
+            ("[timeouts]\nlaunch_secs = -1", "config.toml:2:", ""),
+            ("[timeouts]\nlaunch_secs = inf", "config.toml:2:", ""),
+            ("[output]\nmax_events = 1.5", "must be a whole number", ""),
+            ("[adapters.gdb]\nargs = 'x'", "must be a list", ""),
+            ("[mcp]\non_close = 'maybe'", "\"end\" or \"keep\"", ""),
+            ("[timeouts\n", "config.toml:1:", ""),
+        ];
+        for (text, message, hint) in cases {
+            let failure = parsed(text).unwrap_err();
+            assert_eq!(failure.kind, Kind::Usage, "{text}");
+            assert!(failure.message.contains(message), "{text}: {failure}");
+            assert!(failure.hints.join(" ").contains(hint), "{text}: {:?}", failure.hints);
+        }
+    }
+
+    #[test]
+    fn an_edit_takes_effect_and_a_broken_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths {
+            runtime: dir.path().join("r"),
+            state: dir.path().join("s"),
+            data: dir.path().join("d"),
+            config: dir.path().to_path_buf(),
+        };
+        let config = Config::load(&paths).unwrap();
+        let same = config.clone();
+        std::fs::write(paths.config_file(), "[timeouts]\nlaunch_secs = 7\n").unwrap();
+        config.refresh().unwrap();
+        assert_eq!(same.launch(), Duration::from_secs(7));
+        std::fs::write(paths.config_file(), "[timeouts]\nlaunch_secs = \n").unwrap();
+        assert!(config.refresh().is_err());
+        assert!(config.refresh().is_err(), "it is said until it is mended");
+        assert_eq!(same.launch(), Duration::from_secs(7));
+        std::fs::remove_file(paths.config_file()).unwrap();
+        config.refresh().unwrap();
+        assert_eq!(same.launch(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn the_asking_process_comes_first() {
+        let environment = [("BUGEYE_REQUEST_TIMEOUT_MS".to_string(), "250".to_string())];
+        let config = Config::default();
+        assert_eq!(config.request_for(Some(&environment)), Duration::from_millis(250));
+        assert_eq!(config.request_for(Some(&[])), Duration::from_secs(30));
+        let environment = [("BUGEYE_ADAPTER".to_string(), "gdb".to_string())];
+        assert_eq!(Config::asked_adapter(Some(&environment)).as_deref(), Some("gdb"));
+        assert_eq!(Config::asked_adapter(Some(&[])), None);
+    }
+}

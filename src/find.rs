@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::adapters::{Adapter, Found};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
 
@@ -47,6 +48,19 @@ pub fn find(
     Ok(found)
 }
 
+/// As [`find`], with what the user's configuration says about the adapter.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_with(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: &str) -> Result<Found, Failure> {
+    let names: Vec<&str> = std::iter::once(adapter.id).chain(adapter.aliases.iter().copied()).collect();
+    let settings = config.adapter(&names).unwrap_or_default();
+    let configured = settings.path.as_deref().map(|path| (path, &settings.args[..]));
+    let found = find(adapter, paths, configured, env_path)?;
+    // Arguments alone go with whatever is found.
+    Ok(Found { args: settings.args, ..found })
+}
+
 /// The folder that `setup` installs an adapter into.
 #[must_use]
 pub fn private_folder(adapter: &Adapter, paths: &Paths) -> PathBuf {
@@ -71,7 +85,7 @@ fn find_configured(
     env_path: &str,
 ) -> Result<Found, Failure> {
     let wrong = |what: &str| {
-        let config = paths.config.join("config.toml");
+        let config = paths.config_file();
         Failure::refused(format!("the configured path of {} {what}: {}", adapter.id, path.display()))
             .hint(format!("correct `[adapters.{}] path` in {}", adapter.id, config.display()))
             .hint(format!("or remove it and run `bugeye setup {}`", adapter.install.setup_name))

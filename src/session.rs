@@ -71,6 +71,10 @@ pub enum Op {
     Exception,
     /// Lets the program go on without us.
     Detach,
+    /// Ends the program; one that was attached to is let go unless it is to be killed.
+    Stop {
+        kill: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -493,6 +497,7 @@ impl Session {
             Op::Raw(text) => self.raw(id, &text),
             Op::Exception => self.exception(id),
             Op::Detach => self.detach(id),
+            Op::Stop { kill } => self.stop(id, kill),
         }
     }
 

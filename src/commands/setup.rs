@@ -83,7 +83,17 @@ impl Local for Setup {
 
     fn run(self, cx: &LocalContext) -> Result<SetupReport, Failure> {
         let env_path = std::env::var("PATH").unwrap_or_default();
-        let look = |adapter: &'static Adapter| find::find(adapter, &cx.paths, None, &env_path).ok();
+        let look = |adapter: &'static Adapter| {
+            let as_configured = find::find_with(adapter, &cx.paths, &cx.config, &env_path);
+            as_configured
+                .or_else(|wrong| {
+                    let found = find::find(adapter, &cx.paths, None, &env_path)?;
+                    // It is installed, and sessions still look where the configuration says.
+                    eprintln!("warning: {wrong}");
+                    Ok::<_, Failure>(found)
+                })
+                .ok()
+        };
         let chosen = self.chosen(ADAPTERS, look)?;
         let mut adapters: Vec<Outcome> =
             chosen.into_iter().map(|(adapter, found)| self.set_up(adapter, found, cx)).collect();

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait};
+use crate::dap::Message;
 use crate::failure::Failure;
 use crate::model::{Ending, SessionState, Target};
 
@@ -197,6 +198,27 @@ impl Session {
         self.close();
         self.out.push(Effect::Disarm(Timer::Detach(op)));
         self.out.push(Effect::Finish { spare: true });
+    }
+
+    pub(super) fn stop(&mut self, op: OpId, kill: bool) {
+        let spare = self.is_attached() && !kill;
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let arguments = json!({ "terminateDebuggee": !spare });
+        self.out.push(Effect::Send(Message::Request { seq, command: "disconnect".into(), arguments }));
+        self.ending = Some(Ending::Stopped);
+        self.out.push(Effect::Drain);
+        for waiter in std::mem::take(&mut self.waiters) {
+            self.answer(waiter.op, Ok(Answer::Outcome(Outcome::Ended(Ending::Stopped))));
+        }
+        let failure = self.ended_failure();
+        if let Some((start, _)) = self.start.take() {
+            self.answer(start, Err(failure.clone()));
+        }
+        self.fail_everyone(&failure);
+        self.close();
+        self.answer(op, Ok(Answer::Done));
+        self.out.push(Effect::Finish { spare });
     }
 
     /// Why this can't be done now, and the way out.

@@ -218,6 +218,7 @@ impl Session {
                 _ => {}
             }
         }
+        self.framed.clear();
         ops.extend(self.thread_lists.keys().copied());
         self.thread_lists.clear();
         self.pending.clear();

@@ -1,0 +1,377 @@
+//! The way from a command to the daemon: connect, start one if there is none, ask.
+//!
+//! Plain blocking calls and no runtime, because what a command costs is mostly what its client costs to start.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::log;
+use crate::paths::Paths;
+use crate::wire::{Answer, Caller, Line, MAX_LINE, PROTOCOL, Request};
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+const START_LIMIT: Duration = Duration::from_secs(5);
+/// A daemon that has been silent this long is asked whether it still lives. It may well: some commands wait.
+const SILENCE: Duration = Duration::from_secs(5);
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a daemon says about itself.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub version: String,
+    pub pid: u32,
+    pub sessions: usize,
+}
+
+/// A daemon of ours that has said hello.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+    unread: Vec<u8>,
+    socket: PathBuf,
+    pub daemon: Hello,
+}
+
+/// Connects to a Unix socket within `limit`. The standard library's `connect` waits for ever when the listener is stuck.
+pub fn reach(socket: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let deadline = Instant::now() + limit;
+    let address = SocketAddrUnix::new(socket)?;
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let descriptor = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match rustix::net::connect(&descriptor, &address) {
+            Ok(()) => {
+                let stream = UnixStream::from(descriptor);
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+            // The queue of connections not yet accepted is full.
+            Err(rustix::io::Errno::AGAIN) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Connects to the daemon if there is one, whatever protocol it speaks.
+pub fn connect(paths: &Paths) -> Result<Option<Connection>, Failure> {
+    paths.prepare()?;
+    open(paths)
+}
+
+/// Connects to the daemon; starts one if there is none, and replaces an idle one of another version.
+pub fn connect_or_start(paths: &Paths) -> Result<Connection, Failure> {
+    paths.prepare()?;
+    let deadline = Instant::now() + START_LIMIT;
+    let mut starting: Option<Starting> = None;
+    loop {
+        if let Some(mut connection) = open(paths)? {
+            if let Some(starting) = starting.take() {
+                starting.let_go();
+            }
+            let daemon = &connection.daemon;
+            if daemon.protocol == PROTOCOL && (daemon.version == VERSION || daemon.sessions > 0) {
+                return Ok(connection);
+            }
+            if daemon.sessions > 0 || !connection.end_if_idle()? {
+                return Err(mismatch(&connection.daemon));
+            }
+        } else {
+            match &mut starting {
+                None => starting = Some(Starting::new(paths)?),
+                Some(started) => {
+                    if started.is_over(paths)? {
+                        starting = None;
+                    }
+                }
+            }
+        }
+        if Instant::now() > deadline {
+            return Err(with_log(
+                paths,
+                Failure::timed_out(format!("the daemon did not start within {START_LIMIT:?}")),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether some process is the daemon, or is about to be.
+#[must_use]
+pub fn is_claimed(paths: &Paths) -> bool {
+    std::fs::File::open(paths.lock())
+        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK))
+}
+
+fn open(paths: &Paths) -> Result<Option<Connection>, Failure> {
+    let socket = paths.socket();
+    let stream = match reach(&socket, CONNECT_LIMIT) {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(silent(None)),
+        Err(error) => return Err(Failure::io(format!("connect to {}", socket.display()), &error)),
+    };
+    let peer = rustix::net::sockopt::socket_peercred(&stream)
+        .map_err(|error| Failure::io("identify the daemon", &error.into()))?;
+    let own = rustix::process::geteuid();
+    if peer.uid != own {
+        return Err(Failure::refused(format!(
+            "{} is served by user {}, not {}",
+            socket.display(),
+            peer.uid.as_raw(),
+            own.as_raw()
+        )));
+    }
+    let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+    let daemon = Hello { protocol: PROTOCOL, version: String::new(), pid, sessions: 0 };
+    let mut connection = Connection { stream, unread: Vec::new(), socket, daemon };
+    let question = request(0, "hello", Value::Null);
+    match connection.exchange(&question, Some(CONNECT_LIMIT), &mut |_| {}) {
+        Ok(answer) => {
+            connection.daemon =
+                answer.result.and_then(|hello| serde_json::from_value(hello).ok()).ok_or_else(|| {
+                    Failure::refused(format!("{} answers, but not as a daemon", connection.socket.display()))
+                })?;
+            Ok(Some(connection))
+        }
+        // It ended between our connection and its answer. Nothing was asked of it yet, so the next one may be asked.
+        Err(Trouble::Lost) => Ok(None),
+        Err(Trouble::Silent) => Err(silent(Some(pid))),
+        Err(Trouble::Other(failure)) => Err(failure),
+    }
+}
+
+fn request(id: u64, cmd: &str, args: Value) -> Request {
+    Request {
+        v: PROTOCOL,
+        id,
+        cmd: cmd.to_string(),
+        args,
+        ctx: Caller { who: "client".to_string(), ..Caller::default() },
+    }
+}
+
+fn silent(pid: Option<u32>) -> Failure {
+    let failure = Failure::timed_out("the daemon does not answer");
+    match pid {
+        Some(pid) => failure.hint(format!("if it is stopped, `kill -CONT {pid}`; `kill -9 {pid}` ends it")),
+        None => failure.hint("`bugeye daemon log` shows what it last did"),
+    }
+}
+
+fn mismatch(daemon: &Hello) -> Failure {
+    Failure::refused(format!(
+        "the running daemon (version {}, pid {}) speaks protocol {}, this client {PROTOCOL} (version {VERSION}), and it has {} live sessions",
+        daemon.version, daemon.pid, daemon.protocol, daemon.sessions
+    ))
+    .hint("`bugeye daemon stop` ends the daemon and its sessions; the next command starts one that fits")
+}
+
+enum Trouble {
+    Lost,
+    Silent,
+    Other(Failure),
+}
+
+impl Connection {
+    /// Asks one question; parts that come before the answer go to `on_part`.
+    pub fn ask(&mut self, request: &Request, on_part: &mut dyn FnMut(Line)) -> Result<Answer, Failure> {
+        self.exchange(request, None, on_part).map_err(|trouble| match trouble {
+            Trouble::Lost => Failure::lost(format!("the daemon (pid {}) ended before it answered", self.daemon.pid))
+                .hint("`bugeye daemon log` shows why; sessions it held are gone: start again"),
+            Trouble::Silent => silent(Some(self.daemon.pid)),
+            Trouble::Other(failure) => failure,
+        })
+    }
+
+    /// Ends the daemon and its sessions; answers how many there were.
+    pub fn shut_down(&mut self) -> Result<usize, Failure> {
+        let answer = self.ask(&request(1, "shutdown", Value::Null), &mut |_| {})?;
+        match answer.error {
+            Some(failure) => Err(failure),
+            None => Ok(answer.result.and_then(|result| result["sessions"].as_u64()).unwrap_or(0) as usize),
+        }
+    }
+
+    /// Ends a daemon without sessions; answers whether it went.
+    fn end_if_idle(&mut self) -> Result<bool, Failure> {
+        match self.exchange(&request(1, "shutdown", json!({ "if_idle": true })), Some(CONNECT_LIMIT), &mut |_| {}) {
+            Ok(answer) => Ok(answer.ok),
+            Err(Trouble::Lost) => Ok(true),
+            Err(Trouble::Silent) => Err(silent(Some(self.daemon.pid))),
+            Err(Trouble::Other(failure)) => Err(failure),
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        request: &Request,
+        limit: Option<Duration>,
+        on_part: &mut dyn FnMut(Line),
+    ) -> Result<Answer, Trouble> {
+        let other = |failure| Trouble::Other(failure);
+        let mut line = serde_json::to_vec(request)
+            .map_err(|error| other(Failure::internal(format!("a request can't be written: {error}"))))?;
+        if line.len() > MAX_LINE {
+            return Err(other(Failure::usage("the request is too long")));
+        }
+        line.push(b'\n');
+        let timeouts = self
+            .stream
+            .set_write_timeout(Some(SILENCE))
+            .and_then(|()| self.stream.set_read_timeout(Some(limit.unwrap_or(SILENCE))));
+        timeouts.map_err(|error| other(Failure::io("set a limit", &error)))?;
+        if let Err(error) = self.stream.write_all(&line)
+            && is_timeout(&error)
+        {
+            return Err(Trouble::Silent);
+        }
+        // Any other failure to write may have left an answer that says why.
+        loop {
+            let line = self.read_line(limit)?;
+            let line: Line = serde_json::from_slice(&line)
+                .map_err(|error| other(Failure::internal("the daemon's answer can't be read").cause(error)))?;
+            match line {
+                // Number 0 answers a line whose number could not be read.
+                Line::Final(last) if last.id == request.id || last.id == 0 => return Ok(last.answer),
+                Line::Final(_) => {}
+                part => on_part(part),
+            }
+        }
+    }
+
+    fn read_line(&mut self, limit: Option<Duration>) -> Result<Vec<u8>, Trouble> {
+        let mut searched = 0;
+        let mut chunk = vec![0; 64 * 1024];
+        loop {
+            if let Some(at) = self.unread[searched..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.unread.split_off(searched + at + 1);
+                return Ok(std::mem::replace(&mut self.unread, rest));
+            }
+            searched = self.unread.len();
+            if searched > MAX_LINE {
+                return Err(Trouble::Other(Failure::internal("the daemon's answer is longer than it may be")));
+            }
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(Trouble::Lost),
+                Ok(count) => self.unread.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_timeout(&error) => {
+                    if limit.is_some() || !self.lives() {
+                        return Err(Trouble::Silent);
+                    }
+                }
+                Err(_) => return Err(Trouble::Lost),
+            }
+        }
+    }
+
+    /// Whether the daemon still answers others, while it keeps this one waiting. One that was replaced or removed its
+    /// socket on its way out will close this connection by itself.
+    fn lives(&self) -> bool {
+        let Ok(stream) = reach(&self.socket, CONNECT_LIMIT) else {
+            return !matches!(reach(&self.socket, CONNECT_LIMIT), Err(error) if error.kind() == io::ErrorKind::TimedOut);
+        };
+        let mut second = Self { stream, unread: Vec::new(), socket: self.socket.clone(), daemon: self.daemon.clone() };
+        !matches!(
+            second.exchange(&request(0, "hello", Value::Null), Some(CONNECT_LIMIT), &mut |_| {}),
+            Err(Trouble::Silent)
+        )
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// A daemon that was started and does not answer yet.
+struct Starting {
+    child: Child,
+    /// When its process ended in peace: it found another daemon, which should answer soon.
+    ended: Option<Instant>,
+}
+
+impl Starting {
+    fn new(paths: &Paths) -> Result<Self, Failure> {
+        paths.prepare_state()?;
+        let program = std::env::current_exe().map_err(|error| Failure::io("find this program", &error))?;
+        let errors = log::append_to(&paths.log()).map_or_else(|_| Stdio::null(), Stdio::from);
+        // Nothing of the caller's may stay open: whoever reads this command's output would wait for the daemon's end.
+        let mut command = match inherited_descriptors().as_str() {
+            "" => Command::new(&program),
+            closing => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", &format!("exec {closing}; exec \"$0\" \"$@\"")]).arg(&program);
+                shell
+            }
+        };
+        let child = command
+            .args(["daemon", "run"])
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| Failure::io(format!("start the daemon ({})", program.display()), &error))?;
+        Ok(Self { child, ended: None })
+    }
+
+    /// Whether it is time to start another: this one ended in peace and nobody answers.
+    fn is_over(&mut self, paths: &Paths) -> Result<bool, Failure> {
+        if let Some(ended) = self.ended {
+            return Ok(ended.elapsed() > Duration::from_millis(250));
+        }
+        match self.child.try_wait() {
+            Ok(Some(status)) if status.success() => self.ended = Some(Instant::now()),
+            Ok(Some(status)) => {
+                return Err(with_log(paths, Failure::lost(format!("the daemon could not start ({status})"))));
+            }
+            Ok(None) => {}
+            Err(error) => return Err(Failure::io("watch the daemon start", &error)),
+        }
+        Ok(false)
+    }
+
+    /// A client that stays must not keep the daemon's process as its zombie.
+    fn let_go(mut self) {
+        if self.ended.is_none() {
+            let _ = std::thread::Builder::new().name("daemon".to_string()).spawn(move || self.child.wait());
+        }
+    }
+}
+
+/// The redirections with which a shell closes what this process was handed besides its standard streams (a build tool's
+/// token pipe, a test runner's channel): those without close-on-exec, as far as a shell can name them.
+fn inherited_descriptors() -> String {
+    const CLOSE_ON_EXEC: u32 = 0o2_000_000;
+    let stays_open = |number: &u32| {
+        let Ok(text) = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")) else { return false };
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        flags
+            .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
+            .is_some_and(|flags| flags & CLOSE_ON_EXEC == 0)
+    };
+    (3..=9).filter(stays_open).map(|number| format!("{number}>&-")).collect::<Vec<_>>().join(" ")
+}
+
+fn with_log(paths: &Paths, failure: Failure) -> Failure {
+    let lines = log::tail(&paths.log(), 5);
+    lines
+        .into_iter()
+        .fold(failure, |failure, line| failure.cause(crate::render::quoted(&line)))
+        .hint(format!("the log is {}", paths.log().display()))
+}

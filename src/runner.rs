@@ -1,0 +1,598 @@
+//! Drives one session: adapter bytes become inputs, effects become I/O.
+//!
+//! One task owns the [`Session`] and everything it touches. It blocks only on its own `select!`: commands, adapter
+//! frames, the adapter's error stream, the program's streams and the nearest deadline. A second task writes to the
+//! adapter, so that an adapter that does not read can't hold the session up. Both end with the session's handle.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::codec::{Decoder as _, Encoder as _};
+
+use crate::dap::{Codec, FrameError, Message};
+use crate::failure::Failure;
+use crate::log;
+use crate::output::{Decoder, Ring};
+use crate::platform;
+use crate::process::{Streams, Supervised};
+use crate::session::{Answer, Effect, Input, KernelExit, Op, OpId, Session, Snapshot, Stream, Timer};
+use crate::store::Journal;
+
+/// How much of the adapter's error stream is kept for a failure's cause.
+const STDERR_TAIL: usize = 2000;
+/// How long an adapter may take to leave by itself once it was told to.
+const LEAVING: Duration = Duration::from_millis(400);
+/// The same for an adapter that must let go of somebody else's process first.
+const LETTING_GO: Duration = Duration::from_secs(4);
+
+/// The way to a session from outside its task.
+#[derive(Debug)]
+pub struct Handle {
+    control: mpsc::UnboundedSender<Control>,
+    pub snapshot: watch::Receiver<Snapshot>,
+    pub output: Arc<Mutex<Ring>>,
+    /// Grows with each piece of output, for those who follow it.
+    pub printed: watch::Receiver<u64>,
+    /// True when the adapter and all below it are gone.
+    pub finished: watch::Receiver<bool>,
+    next: std::sync::atomic::AtomicU64,
+}
+
+#[derive(Debug)]
+enum Control {
+    Op(OpId, Op, oneshot::Sender<Result<Answer, Failure>>),
+    Forget(OpId),
+    Input(Vec<u8>, oneshot::Sender<Result<(), Failure>>),
+    EndInput(oneshot::Sender<Result<(), Failure>>),
+}
+
+/// Forgets an operation when whoever asked is gone.
+#[derive(Debug)]
+struct Interest<'a> {
+    op: OpId,
+    control: &'a mpsc::UnboundedSender<Control>,
+}
+
+impl Drop for Interest<'_> {
+    fn drop(&mut self) {
+        let _ = self.control.send(Control::Forget(self.op));
+    }
+}
+
+impl Handle {
+    /// Hands the session an operation and waits for its answer. Dropping the future ends the wait, not the program.
+    pub async fn ask(&self, op: Op) -> Result<Answer, Failure> {
+        let id = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        let lost = || Failure::internal("the session's task is gone").hint("start again: bugeye restart");
+        self.control.send(Control::Op(id, op, answer)).map_err(|_| lost())?;
+        let interest = Interest { op: id, control: &self.control };
+        let result = answered.await.map_err(|_| lost())?;
+        drop(interest);
+        result
+    }
+
+    /// Writes to the program's standard input.
+    pub async fn input(&self, bytes: Vec<u8>) -> Result<(), Failure> {
+        let (done, answered) = oneshot::channel();
+        self.control.send(Control::Input(bytes, done)).map_err(|_| Failure::internal("the session's task is gone"))?;
+        answered.await.map_err(|_| Failure::internal("the session's task is gone"))?
+    }
+
+    /// Ends the program's standard input.
+    pub async fn end_input(&self) -> Result<(), Failure> {
+        let (done, answered) = oneshot::channel();
+        self.control.send(Control::EndInput(done)).map_err(|_| Failure::internal("the session's task is gone"))?;
+        answered.await.map_err(|_| Failure::internal("the session's task is gone"))?
+    }
+}
+
+/// What a runner is started with.
+#[derive(Debug)]
+pub struct Parts {
+    pub session: Session,
+    pub supervised: Supervised,
+    pub streams: Streams,
+    pub journal: Option<Journal>,
+    pub output: Ring,
+    /// The client's environment, for children that the adapter asks for.
+    pub env: Vec<(String, String)>,
+    pub attached: bool,
+    /// Told when a breakpoint that was to stop once has done so.
+    pub spent: mpsc::UnboundedSender<u32>,
+}
+
+/// Starts the session's task.
+#[must_use]
+pub fn start(parts: Parts) -> Handle {
+    let (control, commands) = mpsc::unbounded_channel();
+    let (publish, snapshot) = watch::channel(parts.session.snapshot());
+    let (announce, printed) = watch::channel(0);
+    let (finish, finished) = watch::channel(false);
+    let output = Arc::new(Mutex::new(parts.output));
+    let (to_adapter, outgoing) = mpsc::unbounded_channel();
+    tokio::spawn(write_to_adapter(parts.streams.adapter_in, outgoing));
+    let runner = Runner {
+        session: parts.session,
+        supervised: Arc::new(parts.supervised),
+        commands,
+        to_adapter: Some(to_adapter),
+        adapter_out: Some(parts.streams.adapter_out),
+        adapter_err: Some(parts.streams.adapter_err),
+        stdin: parts.streams.stdin,
+        stdout: Tap::new(parts.streams.stdout, Stream::Stdout),
+        stderr: Tap::new(parts.streams.stderr, Stream::Stderr),
+        to_stdin: Vec::new(),
+        close_stdin: false,
+        frames: BytesMut::with_capacity(64 * 1024),
+        codec: Codec::default(),
+        stderr_tail: String::new(),
+        waiting: HashMap::new(),
+        deadlines: BTreeMap::new(),
+        watched: None,
+        journal: parts.journal,
+        env: parts.env,
+        attached: parts.attached,
+        spent: parts.spent,
+        output: output.clone(),
+        announce,
+        publish,
+        finishing: None,
+        terminals: tokio::task::JoinSet::new(),
+    };
+    tokio::spawn(runner.run(finish));
+    Handle { control, snapshot, output, printed, finished, next: 1.into() }
+}
+
+/// One stream of the program.
+#[derive(Debug)]
+struct Tap {
+    pipe: Option<Receiver>,
+    stream: Stream,
+    decoder: Decoder,
+}
+
+impl Tap {
+    fn new(pipe: Option<Receiver>, stream: Stream) -> Self {
+        Self { pipe, stream, decoder: Decoder::default() }
+    }
+
+    /// Waits until there is something to read; for ever where there is no pipe.
+    async fn readable(&self) {
+        match &self.pipe {
+            Some(pipe) if pipe.readable().await.is_ok() => {}
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Reads once without waiting; None when nothing is there.
+    fn read(&mut self, buffer: &mut [u8]) -> Option<String> {
+        let read = self.pipe.as_ref()?.try_read(buffer).ok().filter(|count| *count > 0)?;
+        Some(self.decoder.decode(&buffer[..read]))
+    }
+}
+
+struct Runner {
+    session: Session,
+    supervised: Arc<Supervised>,
+    commands: mpsc::UnboundedReceiver<Control>,
+    to_adapter: Option<mpsc::UnboundedSender<Message>>,
+    adapter_out: Option<Receiver>,
+    adapter_err: Option<Receiver>,
+    stdin: Option<Sender>,
+    stdout: Tap,
+    stderr: Tap,
+    to_stdin: Vec<u8>,
+    close_stdin: bool,
+    frames: BytesMut,
+    codec: Codec,
+    stderr_tail: String,
+    waiting: HashMap<OpId, oneshot::Sender<Result<Answer, Failure>>>,
+    deadlines: BTreeMap<Timer, Instant>,
+    watched: Option<platform::Watched>,
+    journal: Option<Journal>,
+    env: Vec<(String, String)>,
+    attached: bool,
+    spent: mpsc::UnboundedSender<u32>,
+    output: Arc<Mutex<Ring>>,
+    announce: watch::Sender<u64>,
+    publish: watch::Sender<Snapshot>,
+    /// The program is gone, or to be spared.
+    finishing: Option<bool>,
+    terminals: tokio::task::JoinSet<(i64, Result<u32, Failure>)>,
+}
+
+impl Runner {
+    async fn run(mut self, finished: watch::Sender<bool>) {
+        while self.finishing.is_none() {
+            self.step().await;
+        }
+        self.finish().await;
+        let _ = finished.send(true);
+        // The journal is closed: nothing more happens. Later questions are answered from what is known.
+        self.journal = None;
+        while let Some(control) = self.commands.recv().await {
+            self.on_control(control);
+        }
+    }
+
+    /// Waits for one thing and handles it.
+    async fn step(&mut self) {
+        let mut buffer = [0u8; 16 * 1024];
+        let deadline = self.deadlines.values().min().copied();
+        tokio::select! {
+            control = self.commands.recv() => match control {
+                Some(control) => self.on_control(control),
+                // Nobody can ask any more: the session ends.
+                None => self.finishing = Some(self.attached),
+            },
+            () = readable(self.adapter_out.as_ref()) => self.read_adapter().await,
+            () = readable(self.adapter_err.as_ref()) => self.read_adapter_errors(&mut buffer),
+            () = self.stdout.readable() => self.read_output(&mut buffer, false),
+            () = self.stderr.readable() => self.read_output(&mut buffer, true),
+            () = writable(self.stdin.as_ref(), !self.to_stdin.is_empty()) => self.write_stdin(),
+            Some(done) = self.terminals.join_next() => {
+                if let Ok((request, pid)) = done {
+                    let pid = pid.map_err(|failure| failure.to_string());
+                    self.feed(Input::InTerminal { request, pid });
+                }
+            }
+            () = sleep_until(deadline) => self.on_deadline(),
+        }
+    }
+
+    fn feed(&mut self, input: Input) {
+        let effects = self.session.handle(input);
+        self.carry_out(effects);
+        let snapshot = self.session.snapshot();
+        self.publish.send_if_modified(|old| {
+            let changed = *old != snapshot;
+            if changed {
+                *old = snapshot;
+            }
+            changed
+        });
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Send(message) => {
+                    if let Some(to_adapter) = &self.to_adapter {
+                        log::payload(|| format!("> {}", message.to_json(0)));
+                        let _ = to_adapter.send(message);
+                    }
+                }
+                Effect::Answer(op, answer) => {
+                    if let Some(waiting) = self.waiting.remove(&op) {
+                        let _ = waiting.send(answer);
+                    }
+                }
+                Effect::Arm(timer, after) => {
+                    self.deadlines.insert(timer, Instant::now() + after);
+                }
+                Effect::Disarm(timer) => {
+                    self.deadlines.remove(&timer);
+                }
+                Effect::Drain => self.drain(),
+                Effect::Output { stream, text } => self.print(stream, &text),
+                Effect::Watch { pid } => self.watched = platform::watch(pid),
+                Effect::AskExit => {
+                    let exit = self.watched.as_ref().and_then(platform::Watched::exit).and_then(|exit| {
+                        match (exit.code, exit.signal) {
+                            (_, Some(signal)) => Some(KernelExit::Signal(platform::signal_name(signal))),
+                            (Some(code), _) => Some(KernelExit::Code(i64::from(code))),
+                            _ => None,
+                        }
+                    });
+                    let effects = self.session.handle(Input::Exit(exit));
+                    self.carry_out(effects);
+                }
+                Effect::RunInTerminal { request, argv, env, cwd } => self.run_in_terminal(request, argv, env, cwd),
+                Effect::Record { kind, thread, data } => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.append(kind, thread, &data);
+                    }
+                }
+                Effect::Spent(id) => {
+                    let _ = self.spent.send(id);
+                }
+                Effect::Finish { spare } => self.finishing = Some(spare),
+            }
+        }
+    }
+
+    fn on_control(&mut self, control: Control) {
+        match control {
+            Control::Op(id, op, answer) => {
+                self.waiting.insert(id, answer);
+                if let Some(journal) = &mut self.journal {
+                    journal.append("command", None, &json!({ "op": id, "name": name_of(&op) }));
+                }
+                self.feed(Input::Op(id, op));
+            }
+            Control::Forget(id) => {
+                self.waiting.remove(&id);
+                self.feed(Input::Forget(id));
+            }
+            Control::Input(bytes, done) => {
+                let result = match &self.stdin {
+                    Some(_) if !self.close_stdin => {
+                        self.to_stdin.extend_from_slice(&bytes);
+                        self.write_stdin();
+                        Ok(())
+                    }
+                    _ => Err(no_stdin(self.attached, self.close_stdin)),
+                };
+                let _ = done.send(result);
+            }
+            Control::EndInput(done) => {
+                let result = if self.stdin.is_some() { Ok(()) } else { Err(no_stdin(self.attached, self.close_stdin)) };
+                self.close_stdin = true;
+                self.end_stdin_when_written();
+                let _ = done.send(result);
+            }
+        }
+    }
+
+    fn write_stdin(&mut self) {
+        let Some(stdin) = &self.stdin else { return };
+        while !self.to_stdin.is_empty() {
+            match stdin.try_write(&self.to_stdin) {
+                Ok(written) => {
+                    self.to_stdin.drain(..written);
+                }
+                Err(_) => break,
+            }
+        }
+        self.end_stdin_when_written();
+    }
+
+    /// The end of input is told when all before it is read in, and only once the program has opened its side: a FIFO
+    /// nobody holds open would block the program's start.
+    fn end_stdin_when_written(&mut self) {
+        let started = self.session.snapshot().pid.is_some();
+        if self.close_stdin && self.to_stdin.is_empty() && started && self.stdin.take().is_some() {
+            self.supervised.close_stdin();
+        }
+    }
+
+    async fn read_adapter(&mut self) {
+        let Some(pipe) = &self.adapter_out else { return };
+        self.frames.reserve(16 * 1024);
+        match pipe.try_read_buf(&mut self.frames) {
+            Ok(0) => return self.adapter_gone(None).await,
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            Err(error) => return self.adapter_gone(Some(error.into())).await,
+        }
+        loop {
+            match self.codec.decode(&mut self.frames) {
+                Ok(Some(message)) => {
+                    log::payload(|| format!("< {}", message.to_json(0)));
+                    self.feed(Input::Adapter(message));
+                    if self.close_stdin {
+                        self.end_stdin_when_written();
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => return self.adapter_gone(Some(error)).await,
+            }
+        }
+    }
+
+    /// The adapter's stream ended, or can't be read on.
+    async fn adapter_gone(&mut self, error: Option<FrameError>) {
+        self.adapter_out = None;
+        let exit = match error {
+            Some(error) => Some(error.to_string()),
+            None => tokio::time::timeout(LEAVING, self.supervised.adapter_exit()).await.ok().flatten(),
+        };
+        let mut buffer = [0u8; 4096];
+        self.read_adapter_errors(&mut buffer);
+        let stderr_tail = std::mem::take(&mut self.stderr_tail);
+        self.feed(Input::Gone { adapter_exit: exit, stderr_tail });
+    }
+
+    fn read_adapter_errors(&mut self, buffer: &mut [u8]) {
+        let Some(pipe) = &self.adapter_err else { return };
+        match pipe.try_read(buffer) {
+            Ok(0) => self.adapter_err = None,
+            Ok(read) => {
+                let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
+                log::payload(|| format!("adapter: {text}"));
+                self.stderr_tail.push_str(&text);
+                if self.stderr_tail.len() > STDERR_TAIL {
+                    let cut = self.stderr_tail.len() - STDERR_TAIL;
+                    let cut = (cut..).find(|at| self.stderr_tail.is_char_boundary(*at)).unwrap_or(0);
+                    self.stderr_tail.drain(..cut);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn read_output(&mut self, buffer: &mut [u8], errors: bool) {
+        let tap = if errors { &mut self.stderr } else { &mut self.stdout };
+        let stream = tap.stream;
+        if let Some(text) = tap.read(buffer) {
+            self.print(stream, &text);
+        }
+    }
+
+    /// Reads what the pipes hold now. Bounded, since a program may print as fast as it is read.
+    fn drain(&mut self) {
+        let mut buffer = [0u8; 64 * 1024];
+        for errors in [false, true] {
+            for _ in 0..32 {
+                let tap = if errors { &mut self.stderr } else { &mut self.stdout };
+                let stream = tap.stream;
+                match tap.read(&mut buffer) {
+                    Some(text) => self.print(stream, &text),
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn print(&mut self, stream: Stream, text: &str) {
+        let end = {
+            let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+            output.push(stream, text);
+            output.end()
+        };
+        self.announce.send_replace(end);
+        if let Some(journal) = &mut self.journal {
+            journal.output(stream, text);
+        }
+    }
+
+    fn run_in_terminal(
+        &mut self,
+        request: i64,
+        argv: Vec<String>,
+        changes: Vec<(String, Option<String>)>,
+        cwd: String,
+    ) {
+        let mut env = self.env.clone();
+        for (name, value) in changes {
+            env.retain(|(known, _)| *known != name);
+            env.extend(value.map(|value| (name, value)));
+        }
+        let supervised = self.supervised.clone();
+        self.terminals.spawn(async move { (request, supervised.spawn_child(argv, env, PathBuf::from(cwd)).await) });
+    }
+
+    fn on_deadline(&mut self) {
+        let now = Instant::now();
+        let due: Vec<Timer> = self.deadlines.iter().filter(|(_, at)| **at <= now).map(|(timer, _)| *timer).collect();
+        for timer in due {
+            self.deadlines.remove(&timer);
+            self.feed(Input::Timer(timer));
+        }
+    }
+
+    /// Ends the adapter and, unless it is to be spared, the program and all it started.
+    async fn finish(&mut self) {
+        let spare = self.finishing.unwrap_or(false);
+        let pid = self.session.snapshot().pid;
+        self.deadlines.clear();
+        // The writer sends what is queued, such as a last `disconnect`, then closes.
+        self.to_adapter = None;
+        if spare && !self.attached {
+            if let Some(pid) = pid {
+                self.supervised.let_go(pid).await;
+                return;
+            }
+        }
+        let patience = if self.attached { LETTING_GO } else { LEAVING };
+        if self.adapter_out.is_some() {
+            let _ = tokio::time::timeout(patience, self.drain_adapter()).await;
+        }
+        self.supervised.end(Duration::from_millis(300)).await;
+        self.drain();
+    }
+
+    /// Reads the adapter to its end, answering questions meanwhile.
+    async fn drain_adapter(&mut self) {
+        let mut buffer = [0u8; 4096];
+        loop {
+            tokio::select! {
+                () = readable(self.adapter_out.as_ref()) => {
+                    if matches!(self.adapter_out.as_ref().map(|pipe| pipe.try_read(&mut buffer)), Some(Ok(0)) | None) {
+                        self.adapter_out = None;
+                        return;
+                    }
+                }
+                control = self.commands.recv() => match control {
+                    Some(control) => self.on_control(control),
+                    None => return,
+                },
+                _ = self.supervised.adapter_exit() => return,
+            }
+        }
+    }
+}
+
+fn no_stdin(attached: bool, closed: bool) -> Failure {
+    if closed {
+        Failure::wrong_state("the program's input was ended already")
+    } else if attached {
+        Failure::unsupported("an attached program keeps its own standard input")
+    } else {
+        Failure::wrong_state("the program reads its input from a file").hint("start it without --stdin")
+    }
+}
+
+async fn readable(pipe: Option<&Receiver>) {
+    match pipe {
+        Some(pipe) if pipe.readable().await.is_ok() => {}
+        _ => std::future::pending().await,
+    }
+}
+
+async fn writable(pipe: Option<&Sender>, wanted: bool) {
+    match pipe {
+        Some(pipe) if wanted && pipe.writable().await.is_ok() => {}
+        _ => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Writes frames in order, each in one write. Ends when the session drops its sender or the adapter its stream.
+async fn write_to_adapter(mut pipe: Sender, mut messages: mpsc::UnboundedReceiver<Message>) {
+    let mut codec = Codec::default();
+    let mut bytes = BytesMut::new();
+    while let Some(message) = messages.recv().await {
+        if let Err(error) = codec.encode(message, &mut bytes) {
+            log::warn(format!("a message was not sent: {error}"));
+            continue;
+        }
+        while let Ok(message) = messages.try_recv() {
+            if codec.encode(message, &mut bytes).is_err() {
+                break;
+            }
+        }
+        if pipe.write_all(&bytes).await.is_err() {
+            return;
+        }
+        bytes.clear();
+    }
+}
+
+/// What the record calls an operation: its name, never its payload.
+fn name_of(op: &Op) -> &'static str {
+    match op {
+        Op::Start { .. } => "start",
+        Op::Breakpoints(_) => "breakpoints",
+        Op::Catch(_) => "catch",
+        Op::Resume { .. } => "resume",
+        Op::Pause(_) => "pause",
+        Op::Await(_) => "await",
+        Op::Look(_) => "look",
+        Op::Select { .. } => "select",
+        Op::Threads => "threads",
+        Op::Evaluate { .. } => "eval",
+        Op::Set { .. } => "set",
+        Op::Arguments(_) => "args",
+        Op::Raw(_) => "raw",
+        Op::Exception => "exception",
+        Op::Detach => "detach",
+        Op::Stop { .. } => "stop",
+    }
+}

@@ -1,0 +1,5 @@
+//! The record: a folder per session with an append-only stream of events.
+
+pub mod write;
+
+pub use write::{Journal, Recorder};
