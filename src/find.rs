@@ -469,6 +469,24 @@ mod tests {
     }
 
     #[test]
+    fn the_configuration_is_read_under_any_name_and_arguments_need_no_path() {
+        let machine = Machine::new();
+        script(&machine.at("first/lldb-dap-19"), "");
+        script(&machine.at("mine/my-lldb"), "");
+        let find_with = |text: &str| {
+            std::fs::create_dir_all(&machine.paths.config).unwrap();
+            std::fs::write(machine.paths.config_file(), text).unwrap();
+            let config = Config::load(&machine.paths).unwrap();
+            let found = super::find_with(&NATIVE, &machine.paths, &config, &machine.env_path()).unwrap();
+            (found.program, found.args)
+        };
+        let found = find_with("[adapters.native]\nargs = [\"-x\"]\n");
+        assert_eq!(found, (machine.at("first/lldb-dap-19"), vec!["-x".to_string()]));
+        let found = find_with(&format!("[adapters.native-dap]\npath = {:?}\n", machine.at("mine/my-lldb")));
+        assert_eq!(found, (machine.at("mine/my-lldb"), Vec::new()));
+    }
+
+    #[test]
     fn a_private_module_runs_with_the_interpreter_it_was_installed_for() {
         let machine = Machine::new();
         let folder = machine.at("data/adapters/scripted");
