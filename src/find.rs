@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::adapters::{Adapter, Found};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
 
@@ -47,6 +48,19 @@ pub fn find(
     Ok(found)
 }
 
+/// As [`find`], with what the user's configuration says about the adapter.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_with(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: &str) -> Result<Found, Failure> {
+    let names: Vec<&str> = std::iter::once(adapter.id).chain(adapter.aliases.iter().copied()).collect();
+    let settings = config.adapter(&names).unwrap_or_default();
+    let configured = settings.path.as_deref().map(|path| (path, &settings.args[..]));
+    let found = find(adapter, paths, configured, env_path)?;
+    // Arguments alone go with whatever is found.
+    Ok(Found { args: settings.args, ..found })
+}
+
 /// The folder that `setup` installs an adapter into.
 #[must_use]
 pub fn private_folder(adapter: &Adapter, paths: &Paths) -> PathBuf {
@@ -71,7 +85,7 @@ fn find_configured(
     env_path: &str,
 ) -> Result<Found, Failure> {
     let wrong = |what: &str| {
-        let config = paths.config.join("config.toml");
+        let config = paths.config_file();
         Failure::refused(format!("the configured path of {} {what}: {}", adapter.id, path.display()))
             .hint(format!("correct `[adapters.{}] path` in {}", adapter.id, config.display()))
             .hint(format!("or remove it and run `bugeye setup {}`", adapter.install.setup_name))
@@ -452,6 +466,24 @@ mod tests {
             assert!(failure.message.contains(words), "{failure}");
             assert!(failure.hints[0].contains("config.toml"), "{failure:?}");
         }
+    }
+
+    #[test]
+    fn the_configuration_is_read_under_any_name_and_arguments_need_no_path() {
+        let machine = Machine::new();
+        script(&machine.at("first/lldb-dap-19"), "");
+        script(&machine.at("mine/my-lldb"), "");
+        let find_with = |text: &str| {
+            std::fs::create_dir_all(&machine.paths.config).unwrap();
+            std::fs::write(machine.paths.config_file(), text).unwrap();
+            let config = Config::load(&machine.paths).unwrap();
+            let found = super::find_with(&NATIVE, &machine.paths, &config, &machine.env_path()).unwrap();
+            (found.program, found.args)
+        };
+        let found = find_with("[adapters.native]\nargs = [\"-x\"]\n");
+        assert_eq!(found, (machine.at("first/lldb-dap-19"), vec!["-x".to_string()]));
+        let found = find_with(&format!("[adapters.native-dap]\npath = {:?}\n", machine.at("mine/my-lldb")));
+        assert_eq!(found, (machine.at("mine/my-lldb"), Vec::new()));
     }
 
     #[test]

@@ -4,27 +4,19 @@
 //! Apart from the `setup` command, since other commands install too. Nothing here needs root silently: what must be
 //! asked is asked, and where nobody can be asked the failure says what to run by hand.
 
+mod child;
+
 use std::fs;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use crate::adapters::{Adapter, Found};
 use crate::failure::Failure;
 use crate::find::{self, INTERPRETER_FILE, ask, on_path};
 use crate::paths::Paths;
-use crate::render::{cut, quoted};
-
-/// A line about a child that is still at work comes this often.
-const PROGRESS_EVERY: Duration = Duration::from_secs(3);
-/// A package manager that takes longer than this is stuck.
-const CHILD_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// How much of a child's output is kept for the case that it fails.
-const KEPT_OUTPUT: usize = 64 * 1024;
-/// The lines of it that are shown.
-const TAIL_LINES: usize = 12;
+use child::{Done, run};
 
 /// What `setup` may do without asking.
 #[derive(Debug, Clone, Copy, Default)]
@@ -130,13 +122,24 @@ impl System {
 
     /// What a person would type for the best package.
     fn by_hand(&self) -> String {
-        let package = self.packages.first().copied().unwrap_or_default();
+        self.by_hand_for(self.packages.first().copied().unwrap_or_default())
+    }
+
+    fn by_hand_for(&self, package: &str) -> String {
         let sudo = if self.needs_root() { "sudo " } else { "" };
         match self.kind {
             Manager::Apt => format!("{sudo}apt-get update && {sudo}apt-get install -y {package}"),
             Manager::Dnf => format!("{sudo}dnf install -y {package}"),
             Manager::Brew => format!("brew install {package}"),
         }
+    }
+
+    /// The first package that apt can install, as its lists are now.
+    fn known_package(&self) -> Option<&'static str> {
+        let mut command = Command::new(self.manager.with_file_name("apt-cache"));
+        command.arg("policy").args(&self.packages).env("LC_ALL", "C");
+        let (_, text) = ask(&mut command, Duration::from_secs(20))?;
+        first_known(&self.packages, &text)
     }
 
     fn needs_root(&self) -> bool {
@@ -183,7 +186,7 @@ impl Installer<'_> {
     fn install_by_apt(&mut self, system: &System, prefix: &[String]) -> Result<(), Failure> {
         let mut updated = false;
         loop {
-            let Some(package) = known_package(&system.packages) else {
+            let Some(package) = system.known_package() else {
                 if updated {
                     return Err(Failure::refused(format!(
                         "this system's packages have no {}",
@@ -216,7 +219,9 @@ impl Installer<'_> {
             }
             // Old lists name packages that the mirror no longer has.
             if updated {
-                return Err(done.failure(&format!("{package} could not be installed")).hint(system.by_hand()));
+                return Err(done
+                    .failure(&format!("{package} could not be installed"))
+                    .hint(system.by_hand_for(package)));
             }
             updated = true;
             self.update_lists(system, prefix)?;
@@ -371,14 +376,6 @@ fn remove(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The first of these packages that apt can install.
-fn known_package(packages: &[&'static str]) -> Option<&'static str> {
-    let mut command = Command::new("apt-cache");
-    command.arg("policy").args(packages).env("LC_ALL", "C");
-    let (_, text) = ask(&mut command, Duration::from_secs(20))?;
-    first_known(packages, &text)
-}
-
 fn first_known(packages: &[&'static str], policy: &str) -> Option<&'static str> {
     packages.iter().copied().find(|package| {
         let mut lines = policy.lines().skip_while(|line| line.strip_suffix(':') != Some(package)).skip(1);
@@ -397,80 +394,6 @@ fn confirm(question: &str) -> bool {
 
 fn program_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// A child that has ended.
-#[derive(Debug)]
-struct Done {
-    status: ExitStatus,
-    output: String,
-    command: String,
-}
-
-impl Done {
-    fn or_failure(self, message: &str) -> Result<(), Failure> {
-        if self.status.success() { Ok(()) } else { Err(self.failure(message)) }
-    }
-
-    fn failure(&self, message: &str) -> Failure {
-        let lines: Vec<String> = self.output.lines().filter(|line| !line.trim().is_empty()).map(quoted).collect();
-        let tail = lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n  ");
-        Failure::refused(format!("{message}: `{}` ended with {}", self.command, self.status))
-            .cause(format!("\n  {tail}"))
-    }
-}
-
-/// Runs a child to its end and says every few seconds what it is at. It stays in this process's group, so that Ctrl-C
-/// ends both.
-fn run(command: &mut Command, name: &str, report: &mut dyn FnMut(&str)) -> Result<Done, Failure> {
-    let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
-    let shown = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let failed = |error: std::io::Error| Failure::io(format!("run `{shown}`"), &error);
-    let (mut from_child, to_us) = std::io::pipe().map_err(failed)?;
-    command.stdin(Stdio::null()).stdout(to_us.try_clone().map_err(failed)?).stderr(to_us);
-    let mut child = command.spawn().map_err(failed)?;
-    // The command holds our copies of the pipe's other end, which would keep it open.
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let (sender, chunks) = mpsc::channel::<Vec<u8>>();
-    // Ends when the last holder of the pipe is gone, or with this process.
-    std::thread::spawn(move || {
-        let mut buffer = [0; 8192];
-        while let Ok(size @ 1..) = from_child.read(&mut buffer) {
-            if sender.send(buffer[..size].to_vec()).is_err() {
-                break;
-            }
-        }
-    });
-    let began = Instant::now();
-    let mut reported = began;
-    let mut output: Vec<u8> = Vec::new();
-    let status = loop {
-        let open = match chunks.recv_timeout(Duration::from_millis(50)) {
-            Ok(chunk) => {
-                output.extend(chunk);
-                let surplus = output.len().saturating_sub(KEPT_OUTPUT);
-                output.drain(..surplus);
-                true
-            }
-            Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => break child.wait().map_err(failed)?,
-        };
-        if !open && let Some(status) = child.try_wait().map_err(failed)? {
-            break status;
-        }
-        if began.elapsed() > CHILD_LIMIT {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(Failure::timed_out(format!("`{shown}` did not end in {} minutes", CHILD_LIMIT.as_secs() / 60)));
-        }
-        if reported.elapsed() >= PROGRESS_EVERY {
-            reported = Instant::now();
-            let text = String::from_utf8_lossy(&output);
-            let last = quoted(text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("at work").trim());
-            report(&format!("{name}, {} s: {}", began.elapsed().as_secs(), cut(&last, 100).0));
-        }
-    };
-    Ok(Done { status, output: String::from_utf8_lossy(&output).into_owned(), command: shown })
 }
 
 #[cfg(test)]
@@ -578,15 +501,55 @@ mod tests {
         assert_eq!(first_known(&["lldb-19"], ""), None);
     }
 
+    /// A machine whose apt knows a package only after an update, and whose sudo asks nothing.
+    fn fake_apt(root: &Path, install: &str) -> String {
+        let log = root.join("log");
+        let bin = root.join("bin");
+        script(&bin.join("sudo"), "#!/bin/sh\n[ \"$1\" = -n ] && shift\nexec \"$@\"\n");
+        let known = format!(
+            "[ -e {0} ] && grep -q update {0} && echo 'lldb-18:' && echo '  Candidate: 1:18'\nexit 0",
+            log.display()
+        );
+        script(&bin.join("apt-cache"), &format!("#!/bin/sh\n{known}\n"));
+        let text = format!(
+            "#!/bin/sh\necho \"$DEBIAN_FRONTEND $@\" >> {}\n[ $1 = update ] && exit 0\n{install}\n",
+            log.display()
+        );
+        script(&bin.join("apt-get"), &text);
+        format!("{}:/usr/bin:/bin", bin.display())
+    }
+
+    fn install_package(root: &Path, env_path: &str) -> (Result<(), Failure>, String) {
+        let paths = paths_in(root);
+        let permission = Permission::default();
+        let mut report = |_: &str| {};
+        let mut installer =
+            Installer { adapter: &NATIVE, paths: &paths, env_path: env_path.into(), permission, report: &mut report };
+        let result = installer.run();
+        (result, fs::read_to_string(root.join("log")).unwrap())
+    }
+
     #[test]
-    fn a_child_is_waited_for_and_its_output_kept() {
-        let done = run(Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]), "sh", &mut |_| {}).unwrap();
-        assert_eq!(done.output, "out\nerr\n");
-        let failure = done.failure("it failed");
-        assert_eq!(failure.message, "it failed: `sh -c echo out; echo err >&2; exit 3` ended with exit status: 3");
-        // Something left behind with the pipe open does not hold the installation up.
-        let began = Instant::now();
-        run(Command::new("sh").args(["-c", "sleep 3 & echo done"]), "sh", &mut |_| {}).unwrap();
-        assert!(began.elapsed() < Duration::from_secs(2));
+    fn lists_that_know_no_package_are_fetched_once() {
+        let root = tempfile::tempdir().unwrap();
+        let env_path = fake_apt(root.path(), "exit 0");
+        let (result, log) = install_package(root.path(), &env_path);
+        result.unwrap();
+        assert_eq!(
+            log,
+            "noninteractive update\nnoninteractive install -y --no-install-recommends --no-remove lldb-18\n"
+        );
+    }
+
+    #[test]
+    fn a_package_that_would_drive_out_another_is_left_to_the_user() {
+        let root = tempfile::tempdir().unwrap();
+        let env_path = fake_apt(root.path(), "echo 'E: Packages need to be removed but remove is disabled.'; exit 100");
+        let failure = install_package(root.path(), &env_path).0.unwrap_err();
+        assert!(failure.message.starts_with("lldb-18 would take the place of another package"), "{failure}");
+        let env_path = fake_apt(root.path(), "echo 'E: Unable to fetch'; exit 100");
+        let failure = install_package(root.path(), &env_path).0.unwrap_err();
+        assert!(failure.causes[0].contains("Unable to fetch"), "{failure}");
+        assert!(failure.hints[0].contains("apt-get install -y lldb-18"), "{failure:?}");
     }
 }

@@ -216,6 +216,17 @@ fn names_absolute(line: &str, start: &str) -> bool {
     })
 }
 
+/// Documentation and examples name these lines by number.
+#[test]
+fn the_loops_keep_their_lines() {
+    for (name, line, body) in [("loop_basic.c", 6, "sum += i;"), ("loop_stdin.c", 21, "acc *= i;")] {
+        let text = fs::read_to_string(root().join("tests/fixtures/c").join(name)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[line - 1].trim().starts_with(body) && lines[line - 1].contains("BREAK:body"), "{name}");
+        assert!(lines[line].contains("BREAK:after"), "{name}");
+    }
+}
+
 #[test]
 fn tests_and_comments_are_told_from_code() {
     let text =

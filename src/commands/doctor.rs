@@ -11,6 +11,7 @@ use super::setup::{by_name, shown_path};
 use super::{Group, Local};
 use crate::adapters::{ADAPTERS, Adapter};
 use crate::cli::LocalContext;
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::find::{self, on_path};
 use crate::greet::greet;
@@ -101,16 +102,23 @@ impl Local for Doctor {
     fn run(self, cx: &LocalContext) -> Result<DoctorReport, Failure> {
         let env_path = std::env::var("PATH").unwrap_or_default();
         let adapters: Vec<AdapterCheck> =
-            ADAPTERS.iter().map(|adapter| examine(adapter, &cx.paths, &env_path)).collect();
-        let selected = std::env::var("BUGEYE_ADAPTER").ok().filter(|name| !name.is_empty());
-        let warnings = selected.and_then(|name| warning(&name, "BUGEYE_ADAPTER", ADAPTERS, &adapters));
+            ADAPTERS.iter().map(|adapter| examine(adapter, &cx.paths, &cx.config, &env_path)).collect();
+        let selections = [
+            ("BUGEYE_ADAPTER", Config::asked_adapter(None)),
+            ("`[defaults] adapter` of config.toml", cx.config.default_adapter()),
+        ];
+        let warnings = selections
+            .into_iter()
+            .filter_map(|(origin, name)| warning(&name?, origin, ADAPTERS, &adapters))
+            .chain(configured_and_wrong(&cx.config, &adapters))
+            .collect();
         let checks = vec![
             runtime_directory(&cx.paths.runtime),
             ptrace_scope(),
             tool("python3", "runs Python programs", "install python3", &env_path),
             tool("cc", "builds C and C++ programs", "install a C compiler", &env_path),
         ];
-        Ok(DoctorReport { warnings: warnings.into_iter().collect(), adapters, checks, strict: self.strict })
+        Ok(DoctorReport { warnings, adapters, checks, strict: self.strict })
     }
 }
 
@@ -128,7 +136,21 @@ fn warning(name: &str, origin: &str, registry: &[&'static Adapter], checks: &[Ad
     Some(format!("{origin} selects {}, which {what}: `bugeye setup {}`", adapter.id, adapter.install.setup_name))
 }
 
-fn examine(adapter: &'static Adapter, paths: &Paths, env_path: &str) -> AdapterCheck {
+/// A path in the configuration is a selection too.
+fn configured_and_wrong(config: &Config, checks: &[AdapterCheck]) -> Vec<String> {
+    let settings = config.adapters().into_iter().filter(|(_, settings)| settings.path.is_some());
+    settings
+        .filter_map(|(name, _)| {
+            let Ok(adapter) = by_name(ADAPTERS, &name) else {
+                return Some(format!("`[adapters.{}]` of config.toml is about no adapter there is", quoted(&name)));
+            };
+            let check = checks.iter().find(|check| check.adapter == adapter.id && check.state != State::Ok)?;
+            Some(check.problem.clone().unwrap_or_else(|| format!("{} does not work", adapter.id)))
+        })
+        .collect()
+}
+
+fn examine(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: &str) -> AdapterCheck {
     let mut check = AdapterCheck {
         adapter: adapter.id.to_string(),
         languages: adapter.languages.iter().map(ToString::to_string).collect(),
@@ -140,7 +162,7 @@ fn examine(adapter: &'static Adapter, paths: &Paths, env_path: &str) -> AdapterC
         fix: None,
     };
     let setup = format!("bugeye setup {}", adapter.install.setup_name);
-    match find::find(adapter, paths, None, env_path) {
+    match find::find_with(adapter, paths, config, env_path) {
         Err(failure) => {
             check.fix = failure.hints.first().cloned().or(Some(setup));
             check.problem = Some(failure.to_string());
@@ -328,7 +350,7 @@ mod tests {
     fn the_report_is_loud_about_what_is_selected_and_missing() {
         let root = tempfile::tempdir().unwrap();
         let paths = crate::find::testing::paths_in(root.path());
-        let missing = examine(&SCRIPTED, &paths, "");
+        let missing = examine(&SCRIPTED, &paths, &Config::default(), "");
         let working = AdapterCheck {
             adapter: NATIVE.id.into(),
             languages: vec!["c".into(), "rust".into()],

@@ -83,9 +83,26 @@ impl Local for Setup {
 
     fn run(self, cx: &LocalContext) -> Result<SetupReport, Failure> {
         let env_path = std::env::var("PATH").unwrap_or_default();
-        let look = |adapter: &'static Adapter| find::find(adapter, &cx.paths, None, &env_path).ok();
+        let look = |adapter: &'static Adapter| {
+            let as_configured = find::find_with(adapter, &cx.paths, &cx.config, &env_path);
+            as_configured
+                .or_else(|wrong| {
+                    let found = find::find(adapter, &cx.paths, None, &env_path)?;
+                    // It is installed, and sessions still look where the configuration says.
+                    eprintln!("warning: {wrong}");
+                    Ok::<_, Failure>(found)
+                })
+                .ok()
+        };
         let chosen = self.chosen(ADAPTERS, look)?;
-        let adapters = chosen.into_iter().map(|(adapter, found)| self.set_up(adapter, found, cx)).collect();
+        let mut adapters: Vec<Outcome> =
+            chosen.into_iter().map(|(adapter, found)| self.set_up(adapter, found, cx)).collect();
+        // One that failed does not hide what became of the others; alone, it is the answer.
+        if let [only] = &mut adapters[..]
+            && let Some(error) = only.error.take()
+        {
+            return Err(error);
+        }
         Ok(SetupReport { adapters })
     }
 }
