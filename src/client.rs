@@ -375,3 +375,98 @@ fn with_log(paths: &Paths, failure: Failure) -> Failure {
         .fold(failure, |failure, line| failure.cause(crate::render::quoted(&line)))
         .hint(format!("the log is {}", paths.log().display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::failure::Kind;
+
+    fn paths(dir: &Path) -> Paths {
+        let paths = Paths {
+            runtime: dir.join("runtime"),
+            state: dir.join("state"),
+            data: dir.join("data"),
+            config: dir.join("config"),
+        };
+        paths.prepare().unwrap();
+        paths
+    }
+
+    /// Answers one connection with these lines, each after one line read, then closes it.
+    fn fake(paths: &Paths, lines: &'static [&'static str]) {
+        let listener = UnixListener::bind(paths.socket()).unwrap();
+        std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            for line in lines {
+                reader.read_line(&mut String::new()).unwrap();
+                (&stream).write_all(line.as_bytes()).unwrap();
+            }
+            reader.read_line(&mut String::new()).unwrap();
+        });
+    }
+
+    const HELLO: &str =
+        "{\"final\":{\"id\":0,\"ok\":true,\"result\":{\"protocol\":1,\"version\":\"0\",\"pid\":7,\"sessions\":1}}}\n";
+
+    #[test]
+    fn a_daemon_that_dies_over_a_question_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        fake(&paths, &[HELLO]);
+        let mut connection = connect(&paths).unwrap().unwrap();
+        assert_eq!(connection.daemon.sessions, 1);
+        let failure = connection.ask(&request(4, "wait", Value::Null), &mut |_| {}).unwrap_err();
+        assert_eq!(failure.kind, Kind::Lost);
+        assert!(failure.message.contains("pid 7"), "{failure}");
+        assert!(!failure.hints.is_empty());
+    }
+
+    #[test]
+    fn parts_are_handed_on_and_other_answers_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        fake(
+            &paths,
+            &[
+                HELLO,
+                "{\"progress\":{\"id\":4,\"text\":\"a\"}}\n{\"final\":{\"id\":3,\"ok\":true}}\n{\"event\":{\"id\":4,\"data\":1}}\n{\"final\":{\"id\":4,\"ok\":true,\"result\":2}}\n",
+            ],
+        );
+        let mut connection = connect(&paths).unwrap().unwrap();
+        let mut parts = Vec::new();
+        let answer =
+            connection.ask(&request(4, "x", Value::Null), &mut |part| parts.push(format!("{part:?}"))).unwrap();
+        assert_eq!(answer.result, Some(json!(2)));
+        assert_eq!(parts.len(), 2, "{parts:?}");
+    }
+
+    #[test]
+    fn a_daemon_that_leaves_before_hello_is_no_daemon() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        fake(&paths, &[]);
+        assert!(connect(&paths).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_stuck_listener_does_not_hold_us_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("sock");
+        let address = SocketAddrUnix::new(&socket).unwrap();
+        let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&listener, &address).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let mut held = Vec::new();
+        let error = loop {
+            match reach(&socket, Duration::from_millis(50)) {
+                Ok(stream) => held.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Group, Local};
 use crate::cli::LocalContext;
 use crate::client;
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::log;
 use crate::render::{Page, Render, quoted};
@@ -82,6 +83,8 @@ impl Local for Daemon {
                 }
             }
             Action::Start => {
+                // A daemon does not start with settings it can't read: say so here, not through its log.
+                Config::load(&cx.paths)?;
                 let before = client::connect(&cx.paths)?.map(|connection| connection.daemon.pid);
                 let connection = client::connect_or_start(&cx.paths)?;
                 report.describe(&connection.daemon);
