@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::log;
 use crate::paths::Paths;
 use crate::wire::{Answer, Caller, Line, MAX_LINE, PROTOCOL, Request};
@@ -71,6 +71,14 @@ pub fn connect(paths: &Paths) -> Result<Option<Connection>, Failure> {
     open(paths)
 }
 
+/// As [`connect`], but a daemon that lives and can't be reached (its socket is not there yet, or no more) counts.
+pub fn find(paths: &Paths) -> Result<Option<Connection>, Failure> {
+    match connect(paths)? {
+        None if is_claimed(paths) => connect_or_start(paths).map(Some),
+        found => Ok(found),
+    }
+}
+
 /// Connects to the daemon; starts one if there is none, and replaces an idle one of another version.
 pub fn connect_or_start(paths: &Paths) -> Result<Connection, Failure> {
     paths.prepare()?;
@@ -79,7 +87,7 @@ pub fn connect_or_start(paths: &Paths) -> Result<Connection, Failure> {
     loop {
         if let Some(mut connection) = open(paths)? {
             if let Some(starting) = starting.take() {
-                starting.let_go();
+                starting.let_go(connection.daemon.pid);
             }
             let daemon = &connection.daemon;
             if daemon.protocol == PROTOCOL && (daemon.version == VERSION || daemon.sessions > 0) {
@@ -99,10 +107,11 @@ pub fn connect_or_start(paths: &Paths) -> Result<Connection, Failure> {
             }
         }
         if Instant::now() > deadline {
-            return Err(with_log(
-                paths,
-                Failure::timed_out(format!("the daemon did not start within {START_LIMIT:?}")),
-            ));
+            let failure = Failure::timed_out(format!("the daemon did not start within {START_LIMIT:?}"));
+            return Err(match starting {
+                Some(starting) => starting.with_log(paths, failure),
+                None => failure,
+            });
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -303,12 +312,15 @@ struct Starting {
     child: Child,
     /// When its process ended in peace: it found another daemon, which should answer soon.
     ended: Option<Instant>,
+    /// How long the log was before.
+    logged: u64,
 }
 
 impl Starting {
     fn new(paths: &Paths) -> Result<Self, Failure> {
         paths.prepare_state()?;
         let program = std::env::current_exe().map_err(|error| Failure::io("find this program", &error))?;
+        let logged = std::fs::metadata(paths.log()).map_or(0, |found| found.len());
         let errors = log::append_to(&paths.log()).map_or_else(|_| Stdio::null(), Stdio::from);
         // Nothing of the caller's may stay open: whoever reads this command's output would wait for the daemon's end.
         let mut command = match inherited_descriptors().as_str() {
@@ -327,7 +339,7 @@ impl Starting {
             .stderr(errors)
             .spawn()
             .map_err(|error| Failure::io(format!("start the daemon ({})", program.display()), &error))?;
-        Ok(Self { child, ended: None })
+        Ok(Self { child, ended: None, logged })
     }
 
     /// Whether it is time to start another: this one ended in peace and nobody answers.
@@ -338,7 +350,13 @@ impl Starting {
         match self.child.try_wait() {
             Ok(Some(status)) if status.success() => self.ended = Some(Instant::now()),
             Ok(Some(status)) => {
-                return Err(with_log(paths, Failure::lost(format!("the daemon could not start ({status})"))));
+                let kind = match status.code() {
+                    Some(1) => Kind::Refused,
+                    Some(2) => Kind::Usage,
+                    Some(4) => Kind::TimedOut,
+                    _ => Kind::Lost,
+                };
+                return Err(self.with_log(paths, Failure::new(kind, format!("the daemon could not start ({status})"))));
             }
             Ok(None) => {}
             Err(error) => return Err(Failure::io("watch the daemon start", &error)),
@@ -346,9 +364,24 @@ impl Starting {
         Ok(false)
     }
 
-    /// A client that stays must not keep the daemon's process as its zombie.
-    fn let_go(mut self) {
-        if self.ended.is_none() {
+    /// Adds what the daemon said about itself since it was started.
+    fn with_log(&self, paths: &Paths, failure: Failure) -> Failure {
+        let log = std::fs::read(paths.log()).unwrap_or_default();
+        let from = usize::try_from(self.logged).unwrap_or(usize::MAX);
+        let news = String::from_utf8_lossy(log.get(from..).unwrap_or(&log)).into_owned();
+        let lines: Vec<&str> = news.lines().collect();
+        let failure = lines.iter().skip(lines.len().saturating_sub(5)).fold(failure, Failure::cause);
+        failure.hint(format!("the log is {}", paths.log().display()))
+    }
+
+    /// Leaves the daemon to itself. A process of ours that another daemon came before is ended: still waiting for the
+    /// lock, it would become the daemon at the very moment that one is stopped.
+    fn let_go(mut self, daemon: u32) {
+        if self.child.id() != daemon {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        } else {
+            // A client that stays must not keep the daemon's process as its zombie.
             let _ = std::thread::Builder::new().name("daemon".to_string()).spawn(move || self.child.wait());
         }
     }
@@ -368,21 +401,12 @@ fn inherited_descriptors() -> String {
     (3..=9).filter(stays_open).map(|number| format!("{number}>&-")).collect::<Vec<_>>().join(" ")
 }
 
-fn with_log(paths: &Paths, failure: Failure) -> Failure {
-    let lines = log::tail(&paths.log(), 5);
-    lines
-        .into_iter()
-        .fold(failure, |failure, line| failure.cause(crate::render::quoted(&line)))
-        .hint(format!("the log is {}", paths.log().display()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead as _, BufReader};
     use std::os::unix::net::UnixListener;
 
     use super::*;
-    use crate::failure::Kind;
 
     fn paths(dir: &Path) -> Paths {
         let paths = Paths {

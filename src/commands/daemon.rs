@@ -78,7 +78,7 @@ impl Local for Daemon {
         match self.action {
             Action::Log => report.lines = Some(log::tail(&cx.paths.log(), self.lines)),
             Action::Status => {
-                if let Some(connection) = client::connect(&cx.paths)? {
+                if let Some(connection) = client::find(&cx.paths)? {
                     report.describe(&connection.daemon);
                 }
             }
@@ -92,7 +92,7 @@ impl Local for Daemon {
                 report.done = Some(news.to_string());
             }
             Action::Stop => {
-                let Some(mut connection) = client::connect(&cx.paths)? else {
+                let Some(mut connection) = client::find(&cx.paths)? else {
                     report.done = Some("was not running".to_string());
                     return Ok(report);
                 };
