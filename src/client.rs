@@ -331,6 +331,10 @@ impl Starting {
                 shell
             }
         };
+        // Its working directory is another, so what is relative here would mean another place there.
+        if let Some(home) = std::env::var_os("BUGEYE_HOME").and_then(|home| std::path::absolute(home).ok()) {
+            command.env("BUGEYE_HOME", home);
+        }
         let child = command
             .args(["daemon", "run"])
             .current_dir("/")

@@ -83,8 +83,9 @@ pub fn main() -> u8 {
 }
 
 fn run() -> Result<(), Failure> {
+    let paths = Paths::locate()?;
     detach();
-    let paths = Paths::resolve()?;
+    paths.prepare()?;
     paths.prepare_state()?;
     log::open(&paths.log());
     log_panics();

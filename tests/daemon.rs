@@ -189,6 +189,17 @@ fn stop_ends_it_and_leaves_no_socket() {
 }
 
 #[test]
+fn a_home_named_relative_to_here_is_the_same_one_there() {
+    let home = Home::new();
+    let mut start = home.command(&["daemon", "start"]);
+    start.current_dir(home.path("..")).env("BUGEYE_HOME", home.dir.path().file_name().unwrap());
+    let reply = Reply::from(start.output().unwrap());
+    assert_eq!(reply.code, 0, "{reply:?}");
+    assert_eq!(home.processes().len(), 1);
+    home.close();
+}
+
+#[test]
 fn sigterm_ends_it_in_order() {
     let home = Home::new();
     signal(home.start(), Signal::TERM);
