@@ -299,11 +299,13 @@ impl Ask {
         }
         let mut page = self.page();
         (page.session, page.via) = (answer.session, answer.via);
-        let code = (self.entry.render)(answer.result.unwrap_or_default(), &mut page)?;
-        if !self.manner.json {
-            print(page.text())?;
+        let code = (self.entry.render)(answer.result.unwrap_or_default(), &mut page);
+        if self.manner.json {
+            // The answer has been given; that its text can't be made does not change it.
+            return Ok(code.unwrap_or_default());
         }
-        Ok(code)
+        print(page.text())?;
+        code
     }
 }
 
@@ -315,7 +317,7 @@ fn umask() -> u32 {
         // Elsewhere it can only be read by setting it; this process has one thread and makes no file meanwhile.
         let mask = rustix::process::umask(rustix::fs::Mode::empty());
         rustix::process::umask(mask);
-        u32::from(mask.bits())
+        mask.bits()
     })
 }
 

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::log;
 use crate::paths::Paths;
 use crate::wire::{Answer, Caller, Line, MAX_LINE, PROTOCOL, Request};
@@ -71,6 +71,14 @@ pub fn connect(paths: &Paths) -> Result<Option<Connection>, Failure> {
     open(paths)
 }
 
+/// As [`connect`], but a daemon that lives and can't be reached (its socket is not there yet, or no more) counts.
+pub fn find(paths: &Paths) -> Result<Option<Connection>, Failure> {
+    match connect(paths)? {
+        None if is_claimed(paths) => connect_or_start(paths).map(Some),
+        found => Ok(found),
+    }
+}
+
 /// Connects to the daemon; starts one if there is none, and replaces an idle one of another version.
 pub fn connect_or_start(paths: &Paths) -> Result<Connection, Failure> {
     paths.prepare()?;
@@ -79,7 +87,7 @@ pub fn connect_or_start(paths: &Paths) -> Result<Connection, Failure> {
     loop {
         if let Some(mut connection) = open(paths)? {
             if let Some(starting) = starting.take() {
-                starting.let_go();
+                starting.let_go(connection.daemon.pid);
             }
             let daemon = &connection.daemon;
             if daemon.protocol == PROTOCOL && (daemon.version == VERSION || daemon.sessions > 0) {
@@ -99,10 +107,11 @@ pub fn connect_or_start(paths: &Paths) -> Result<Connection, Failure> {
             }
         }
         if Instant::now() > deadline {
-            return Err(with_log(
-                paths,
-                Failure::timed_out(format!("the daemon did not start within {START_LIMIT:?}")),
-            ));
+            let failure = Failure::timed_out(format!("the daemon did not start within {START_LIMIT:?}"));
+            return Err(match starting {
+                Some(starting) => starting.with_log(paths, failure),
+                None => failure,
+            });
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -303,12 +312,15 @@ struct Starting {
     child: Child,
     /// When its process ended in peace: it found another daemon, which should answer soon.
     ended: Option<Instant>,
+    /// How long the log was before.
+    logged: u64,
 }
 
 impl Starting {
     fn new(paths: &Paths) -> Result<Self, Failure> {
         paths.prepare_state()?;
         let program = std::env::current_exe().map_err(|error| Failure::io("find this program", &error))?;
+        let logged = std::fs::metadata(paths.log()).map_or(0, |found| found.len());
         let errors = log::append_to(&paths.log()).map_or_else(|_| Stdio::null(), Stdio::from);
         // Nothing of the caller's may stay open: whoever reads this command's output would wait for the daemon's end.
         let mut command = match inherited_descriptors().as_str() {
@@ -319,6 +331,10 @@ impl Starting {
                 shell
             }
         };
+        // Its working directory is another, so what is relative here would mean another place there.
+        if let Some(home) = std::env::var_os("BUGEYE_HOME").and_then(|home| std::path::absolute(home).ok()) {
+            command.env("BUGEYE_HOME", home);
+        }
         let child = command
             .args(["daemon", "run"])
             .current_dir("/")
@@ -327,7 +343,7 @@ impl Starting {
             .stderr(errors)
             .spawn()
             .map_err(|error| Failure::io(format!("start the daemon ({})", program.display()), &error))?;
-        Ok(Self { child, ended: None })
+        Ok(Self { child, ended: None, logged })
     }
 
     /// Whether it is time to start another: this one ended in peace and nobody answers.
@@ -338,7 +354,13 @@ impl Starting {
         match self.child.try_wait() {
             Ok(Some(status)) if status.success() => self.ended = Some(Instant::now()),
             Ok(Some(status)) => {
-                return Err(with_log(paths, Failure::lost(format!("the daemon could not start ({status})"))));
+                let kind = match status.code() {
+                    Some(1) => Kind::Refused,
+                    Some(2) => Kind::Usage,
+                    Some(4) => Kind::TimedOut,
+                    _ => Kind::Lost,
+                };
+                return Err(self.with_log(paths, Failure::new(kind, format!("the daemon could not start ({status})"))));
             }
             Ok(None) => {}
             Err(error) => return Err(Failure::io("watch the daemon start", &error)),
@@ -346,9 +368,24 @@ impl Starting {
         Ok(false)
     }
 
-    /// A client that stays must not keep the daemon's process as its zombie.
-    fn let_go(mut self) {
-        if self.ended.is_none() {
+    /// Adds what the daemon said about itself since it was started.
+    fn with_log(&self, paths: &Paths, failure: Failure) -> Failure {
+        let log = std::fs::read(paths.log()).unwrap_or_default();
+        let from = usize::try_from(self.logged).unwrap_or(usize::MAX);
+        let news = String::from_utf8_lossy(log.get(from..).unwrap_or(&log)).into_owned();
+        let lines: Vec<&str> = news.lines().collect();
+        let failure = lines.iter().skip(lines.len().saturating_sub(5)).fold(failure, Failure::cause);
+        failure.hint(format!("the log is {}", paths.log().display()))
+    }
+
+    /// Leaves the daemon to itself. A process of ours that another daemon came before is ended: still waiting for the
+    /// lock, it would become the daemon at the very moment that one is stopped.
+    fn let_go(mut self, daemon: u32) {
+        if self.child.id() != daemon {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        } else {
+            // A client that stays must not keep the daemon's process as its zombie.
             let _ = std::thread::Builder::new().name("daemon".to_string()).spawn(move || self.child.wait());
         }
     }
@@ -368,10 +405,96 @@ fn inherited_descriptors() -> String {
     (3..=9).filter(stays_open).map(|number| format!("{number}>&-")).collect::<Vec<_>>().join(" ")
 }
 
-fn with_log(paths: &Paths, failure: Failure) -> Failure {
-    let lines = log::tail(&paths.log(), 5);
-    lines
-        .into_iter()
-        .fold(failure, |failure, line| failure.cause(crate::render::quoted(&line)))
-        .hint(format!("the log is {}", paths.log().display()))
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn paths(dir: &Path) -> Paths {
+        let paths = Paths {
+            runtime: dir.join("runtime"),
+            state: dir.join("state"),
+            data: dir.join("data"),
+            config: dir.join("config"),
+        };
+        paths.prepare().unwrap();
+        paths
+    }
+
+    /// Answers one connection with these lines, each after one line read, then closes it.
+    fn fake(paths: &Paths, lines: &'static [&'static str]) {
+        let listener = UnixListener::bind(paths.socket()).unwrap();
+        std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            for line in lines {
+                reader.read_line(&mut String::new()).unwrap();
+                (&stream).write_all(line.as_bytes()).unwrap();
+            }
+            reader.read_line(&mut String::new()).unwrap();
+        });
+    }
+
+    const HELLO: &str =
+        "{\"final\":{\"id\":0,\"ok\":true,\"result\":{\"protocol\":1,\"version\":\"0\",\"pid\":7,\"sessions\":1}}}\n";
+
+    #[test]
+    fn a_daemon_that_dies_over_a_question_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        fake(&paths, &[HELLO]);
+        let mut connection = connect(&paths).unwrap().unwrap();
+        assert_eq!(connection.daemon.sessions, 1);
+        let failure = connection.ask(&request(4, "wait", Value::Null), &mut |_| {}).unwrap_err();
+        assert_eq!(failure.kind, Kind::Lost);
+        assert!(failure.message.contains("pid 7"), "{failure}");
+        assert!(!failure.hints.is_empty());
+    }
+
+    #[test]
+    fn parts_are_handed_on_and_other_answers_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        fake(
+            &paths,
+            &[
+                HELLO,
+                "{\"progress\":{\"id\":4,\"text\":\"a\"}}\n{\"final\":{\"id\":3,\"ok\":true}}\n{\"event\":{\"id\":4,\"data\":1}}\n{\"final\":{\"id\":4,\"ok\":true,\"result\":2}}\n",
+            ],
+        );
+        let mut connection = connect(&paths).unwrap().unwrap();
+        let mut parts = Vec::new();
+        let answer =
+            connection.ask(&request(4, "x", Value::Null), &mut |part| parts.push(format!("{part:?}"))).unwrap();
+        assert_eq!(answer.result, Some(json!(2)));
+        assert_eq!(parts.len(), 2, "{parts:?}");
+    }
+
+    #[test]
+    fn a_daemon_that_leaves_before_hello_is_no_daemon() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        fake(&paths, &[]);
+        assert!(connect(&paths).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_stuck_listener_does_not_hold_us_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("sock");
+        let address = SocketAddrUnix::new(&socket).unwrap();
+        let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&listener, &address).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let mut held = Vec::new();
+        let error = loop {
+            match reach(&socket, Duration::from_millis(50)) {
+                Ok(stream) => held.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }

@@ -9,6 +9,7 @@
 mod claim;
 mod connection;
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -71,17 +72,20 @@ pub fn main() -> u8 {
     match run() {
         Ok(()) => 0,
         Err(failure) => {
-            log::warn(format!("not started: {failure}"));
-            // The one who started it has pointed this at the log, or is a person.
-            eprintln!("bugeye daemon: {failure}");
+            let advice: String = failure.hints.iter().map(|hint| format!("; {hint}")).collect();
+            log::warn(format!("not started: {failure}{advice}"));
+            if is_watched() {
+                eprintln!("bugeye daemon: {failure}{advice}");
+            }
             failure.kind.exit_code()
         }
     }
 }
 
 fn run() -> Result<(), Failure> {
+    let paths = Paths::locate()?;
     detach();
-    let paths = Paths::resolve()?;
+    paths.prepare()?;
     paths.prepare_state()?;
     log::open(&paths.log());
     log_panics();
@@ -107,8 +111,16 @@ fn log_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         log::warn(format!("panic: {panic}"));
-        print(panic);
+        if is_watched() {
+            print(panic);
+        }
     }));
+}
+
+/// Whether somebody would see what is written to standard error and not to the log. A client that starts a daemon
+/// points the one at the other.
+fn is_watched() -> bool {
+    !log::is_open() || std::io::stderr().is_terminal()
 }
 
 /// What must be in place before the first client can connect.

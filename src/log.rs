@@ -31,6 +31,11 @@ pub fn open(path: &Path) {
     let _ = LOG.set(Mutex::new(Log::new(path, payloads)));
 }
 
+#[must_use]
+pub fn is_open() -> bool {
+    LOG.get().is_some()
+}
+
 pub fn info(text: impl AsRef<str>) {
     write("info", text.as_ref());
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Group, Local};
 use crate::cli::LocalContext;
 use crate::client;
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::log;
 use crate::render::{Page, Render, quoted};
@@ -77,11 +78,13 @@ impl Local for Daemon {
         match self.action {
             Action::Log => report.lines = Some(log::tail(&cx.paths.log(), self.lines)),
             Action::Status => {
-                if let Some(connection) = client::connect(&cx.paths)? {
+                if let Some(connection) = client::find(&cx.paths)? {
                     report.describe(&connection.daemon);
                 }
             }
             Action::Start => {
+                // A daemon does not start with settings it can't read: say so here, not through its log.
+                Config::load(&cx.paths)?;
                 let before = client::connect(&cx.paths)?.map(|connection| connection.daemon.pid);
                 let connection = client::connect_or_start(&cx.paths)?;
                 report.describe(&connection.daemon);
@@ -89,7 +92,7 @@ impl Local for Daemon {
                 report.done = Some(news.to_string());
             }
             Action::Stop => {
-                let Some(mut connection) = client::connect(&cx.paths)? else {
+                let Some(mut connection) = client::find(&cx.paths)? else {
                     report.done = Some("was not running".to_string());
                     return Ok(report);
                 };

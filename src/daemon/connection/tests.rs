@@ -113,7 +113,7 @@ async fn a_line_that_is_no_request_is_answered_and_the_connection_lives() {
         ("\u{0}\u{1}", 0),
         (r#"{"id":7}"#, 7),
         (r#"{"v":1,"id":-1,"cmd":"echo"}"#, 0),
-        (&deep, 0),
+        (&deep, 8),
     ] {
         let answer = client.ask(line).await;
         assert_eq!(answer["error"]["kind"], "usage", "{line}");
