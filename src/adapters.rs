@@ -127,6 +127,11 @@ pub struct Quirks {
     pub detach_grace: Duration,
     /// An `evaluate` (context `repl`) that detaches faster than the request does.
     pub detach_command: Option<&'static str>,
+    /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
+    /// next `continue` would end where the step would have.
+    pub forget_step: Option<&'static str>,
+    /// What can't be an expression, though the adapter would answer it with something.
+    pub is_nonsense: fn(&str) -> bool,
     /// The program's streams are ours only through a `runInTerminal` request.
     pub runs_in_terminal: bool,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.

@@ -54,6 +54,8 @@ pub const DEBUGPY: Adapter = Adapter {
         exit_signal: |code, _| signal_of(code),
         detach_grace: Duration::from_millis(700),
         detach_command: None,
+        forget_step: None,
+        is_nonsense: |_| false,
         runs_in_terminal: true,
         entry_function: None,
     },

@@ -54,6 +54,8 @@ pub const LLDB: Adapter = Adapter {
         },
         detach_grace: Duration::from_secs(4),
         detach_command: Some("`process detach"),
+        forget_step: Some("`thread plan discard 1"),
+        is_nonsense: has_two_words,
         runs_in_terminal: false,
         entry_function: Some("main"),
     },
@@ -170,6 +172,39 @@ fn tidy(value: &str, kind: Option<&str>) -> String {
     }
 }
 
+/// Two names side by side, outside parentheses and strings: lldb's variable paths would read one and ignore the other.
+fn has_two_words(expression: &str) -> bool {
+    let mut depth = 0;
+    let mut plain = String::new();
+    let mut chars = expression.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            '"' => {
+                while let Some(inner) = chars.next() {
+                    match inner {
+                        '"' => break,
+                        '\\' => {
+                            chars.next();
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        plain.push(if depth > 0 || c == '"' { ';' } else { c });
+    }
+    let is_name = |word: &str| word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$');
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    words.windows(2).any(|pair| {
+        let last = pair[0].rsplit(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).next().unwrap_or_default();
+        let first: String = pair[1].chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '$').collect();
+        !last.is_empty() && !first.is_empty() && is_name(last) && !["sizeof", "new", "not", "and", "or"].contains(&last)
+    })
+}
+
 fn is_opaque(value: &str, kind: Option<&str>) -> bool {
     value.is_empty()
         || value.starts_with("size=")
@@ -220,6 +255,16 @@ mod tests {
     fn argument_names_are_read_from_the_native_command() {
         let answer = "(lldb) frame variable --no-locals\n(int) n = 5\n(P *) p = 0x00007fffffffe4f0\n(S) s = (a = 1)\n";
         assert_eq!(argument_names(answer), ["n", "p", "s"]);
+    }
+
+    #[test]
+    fn two_names_are_no_expression() {
+        for nonsense in ["i sum", "a b c", "p.x q"] {
+            assert!(has_two_words(nonsense), "{nonsense}");
+        }
+        for fine in ["i", "i + sum", "(unsigned int) x", "a [1]", "sizeof x", "\"a b\"", "x == y", "a->b"] {
+            assert!(!has_two_words(fine), "{fine}");
+        }
     }
 
     #[test]

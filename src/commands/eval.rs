@@ -16,7 +16,7 @@ use crate::session::{Answer, Op};
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Eval {
     /// The expression; words are joined.
-    #[arg(value_name = "EXPR", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "EXPR", required = true)]
     #[serde(default)]
     pub words: Vec<String>,
     #[command(flatten)]

@@ -18,7 +18,7 @@ use crate::session::{IMPURE, Look, Op};
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Print {
     /// The expression.
-    #[arg(value_name = "EXPR", required_unless_present = "expressions", allow_hyphen_values = true)]
+    #[arg(value_name = "EXPR", required_unless_present = "expressions")]
     #[serde(default)]
     pub words: Vec<String>,
     /// A further expression; may be given several times.

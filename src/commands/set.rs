@@ -16,7 +16,7 @@ use crate::session::{Answer, Op};
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Set {
     /// What to change, then its new value.
-    #[arg(value_name = "LHS VALUE", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "LHS VALUE", required = true)]
     #[serde(default)]
     pub words: Vec<String>,
     #[command(flatten)]

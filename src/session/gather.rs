@@ -256,6 +256,10 @@ impl Session {
             }
         }
         for (index, expression) in expressions.iter().enumerate() {
+            if (self.adapter.quirks.is_nonsense)(expression) {
+                self.put_value(id, index, Err("that is no expression".into()));
+                continue;
+            }
             self.ask_value(id, index, 0, expression, frame_id);
         }
         let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");

@@ -44,6 +44,7 @@ impl Session {
         };
         self.epoch += 1;
         self.stood = self.standing.take();
+        self.stepping = command != "continue";
         self.resuming = true;
         self.gathers.clear();
         self.set_state(SessionState::Running);

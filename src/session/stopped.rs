@@ -58,7 +58,7 @@ impl Session {
             self.bound.remove(&until.id);
             self.refresh_breakpoints();
         }
-        let exception = body.text.as_deref().unwrap_or_default();
+        let exception = exception_name(&body);
         if body.reason == "exception" && self.adapter.quirks.ignored_exceptions.contains(&exception) {
             return self.go_on(body.thread_id);
         }
@@ -94,6 +94,13 @@ impl Session {
 
     fn stand(&mut self, body: &StoppedBody, ids: Vec<u32>) {
         let reason = self.reason(body, &ids);
+        if std::mem::take(&mut self.stepping)
+            && reason != Reason::Step
+            && let Some(command) = self.adapter.quirks.forget_step
+        {
+            let arguments = json!({ "expression": command, "context": "repl" });
+            self.request("evaluate", arguments, Pending::Quiet, self.limits.inspect);
+        }
         let mut hit = 0;
         for id in ids.iter().filter(|id| !is_internal(**id)) {
             hit = hit.max(self.count_hit(*id));
@@ -176,7 +183,7 @@ impl Session {
             "pause" => Reason::Pause,
             "entry" => Reason::Entry,
             "exception" => {
-                let (kind, detail) = (body.text.as_deref().unwrap_or_default(), body.description.as_deref());
+                let (kind, detail) = (exception_name(body), body.description.as_deref());
                 let text = match detail {
                     Some(detail) if !kind.is_empty() && detail != kind => format!("{kind}: {detail}"),
                     Some(detail) => detail.to_string(),
@@ -360,6 +367,12 @@ fn values(lines: &mut [(u32, Vec<Piece>)]) -> impl Iterator<Item = (&mut String,
         Piece::Value { expression, value } => Some((expression, value)),
         Piece::Text(_) => None,
     })
+}
+
+/// The exception's type, without what debugpy writes behind it.
+fn exception_name(body: &StoppedBody) -> &str {
+    let text = body.text.as_deref().unwrap_or_default();
+    text.split_once("(note:").map_or(text, |(name, _)| name).trim()
 }
 
 /// Splits `i={i}` into text and expressions; `{{` and `}}` stand for braces.
