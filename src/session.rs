@@ -144,6 +144,7 @@ pub struct Session {
     queue: VecDeque<crate::dap::types::StoppedBody>,
     stops: u64,
     gathers: BTreeMap<u64, gather::Gather>,
+    stack: Option<gather::Stack>,
     next_gather: u64,
     logging: Option<stopped::Logging>,
     /// Locals at the last report, to see what changed: the function they belong to, and name → text.
@@ -196,6 +197,7 @@ impl Session {
             queue: VecDeque::new(),
             stops: 0,
             gathers: BTreeMap::new(),
+            stack: None,
             next_gather: 0,
             logging: None,
             before: None,
@@ -260,6 +262,10 @@ impl Session {
         if self.state == SessionState::Lost || (self.state == SessionState::Exited && !matches!(op, Op::Await(_))) {
             let failure = self.ended_failure();
             return self.answer(id, Err(failure));
+        }
+        if matches!(op, Op::Evaluate { .. } | Op::Set { .. } | Op::Raw(_)) {
+            // It may change what the stack was read for.
+            self.stack = None;
         }
         match op {
             Op::Start { wishes, catch, run } => self.begin(id, wishes, catch, run),
