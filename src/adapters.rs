@@ -117,6 +117,10 @@ pub struct Quirks {
     pub is_furniture: fn(name: &str, value: &str) -> bool,
     /// Frames of the language's runtime, below the program's own.
     pub is_runtime: fn(function: &str, file: Option<&str>) -> bool,
+    /// A function's name as its author would say it.
+    pub function_name: fn(&str) -> String,
+    /// What an error message says, without the adapter's own decoration.
+    pub error_text: fn(&str) -> String,
     /// A value's text without padding: what the reader wants to see.
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
     /// A value whose text says little without its children.
@@ -134,6 +138,8 @@ pub struct Quirks {
     pub is_nonsense: fn(&str) -> bool,
     /// The program's streams are ours only through a `runInTerminal` request.
     pub runs_in_terminal: bool,
+    /// An attached program runs on until it is paused.
+    pub attach_runs: bool,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
 }

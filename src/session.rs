@@ -51,6 +51,8 @@ enum Pending {
     Names(OpId),
     Raw(OpId),
     Exception(OpId),
+    /// Where a program that is to stop at its beginning stands.
+    Entry(i64),
     /// Values of a log breakpoint, at the stop it made.
     Log(usize),
     /// A condition evaluated again, to see whether it can be.
@@ -311,6 +313,7 @@ impl Session {
             Pending::Names(op) => self.on_names(op, result),
             Pending::Raw(op) => self.on_raw(op, result),
             Pending::Exception(op) => self.on_exception_info(op, result),
+            Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::Condition(id) => self.on_condition(id, result),
             Pending::Quiet => {}
@@ -393,7 +396,7 @@ impl Session {
             return Failure::timed_out(format!("{}: {} did not answer in time", what, self.via()))
                 .hint("the program may be busy: try again, or `bugeye pause` first");
         }
-        Failure::refused(format!("{what}: {}", first_lines(message)))
+        Failure::refused(format!("{what}: {}", (self.adapter.quirks.error_text)(&first_lines(message))))
     }
 
     fn unsupported(&self, what: &str, instead: &str) -> Failure {

@@ -214,7 +214,7 @@ impl Session {
                 return;
             }
         };
-        let is_runtime = self.adapter.quirks.is_runtime;
+        let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
         let total = body.stack_frames.len();
         for (index, frame) in body.stack_frames.iter().enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
@@ -223,7 +223,7 @@ impl Session {
             gather.frames.push(Frame {
                 index: u32::try_from(index).unwrap_or(u32::MAX),
                 runtime: subtle || is_runtime(&frame.name, file.as_deref()),
-                function: quoted(&frame.name),
+                function: quoted(&function_name(&frame.name)),
                 line: frame.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0),
                 file,
                 module: None,
@@ -362,7 +362,7 @@ impl Session {
                         self.ask_value(id, index, attempt + 1, &expression, frame);
                     }
                     _ if more => self.put_value(id, index, Err(IMPURE.into())),
-                    _ => self.put_value(id, index, Err(explain(&message))),
+                    _ => self.put_value(id, index, Err((self.adapter.quirks.error_text)(&explain(&message)))),
                 }
             }
         }

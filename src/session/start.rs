@@ -152,6 +152,9 @@ impl Session {
                 let wait = Wait { limit: self.limits.launch, view: crate::model::View::default() };
                 self.add_waiter(op, wait);
                 self.release();
+                if attached && self.adapter.quirks.attach_runs {
+                    self.send_pause(op);
+                }
             }
             None => {
                 let bindings = self.bindings();

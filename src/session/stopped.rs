@@ -80,16 +80,42 @@ impl Session {
             self.go_on(body.thread_id);
             return false;
         }
+        if !at_breakpoint && ids.contains(&ENTRY_ID) && self.entry_in_source() {
+            let thread = body.thread_id.unwrap_or(1);
+            let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+            self.request("stackTrace", arguments, Pending::Entry(thread), self.limits.inspect);
+            return false;
+        }
+        self.entered();
+        if !at_breakpoint {
+            self.make_standing(body.thread_id, Reason::Entry);
+        }
+        at_breakpoint
+    }
+
+    fn entered(&mut self) {
         self.entering = false;
         if self.bound.remove(&ENTRY_ID).is_some() {
             self.refresh_breakpoints();
         }
-        if !at_breakpoint {
-            let thread = body.thread_id;
-            self.make_standing(thread, Reason::Entry);
-            return false;
+    }
+
+    /// The language's runtime may have a function of the same name before the program's own, without source lines.
+    fn entry_in_source(&self) -> bool {
+        matches!(&self.target, Target::Launch(launch) if launch.entry_in_source)
+    }
+
+    pub(super) fn on_entry_frame(&mut self, thread: i64, result: Result<Json, String>) {
+        let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
+        let in_source = |frame: &types::StackFrame| {
+            frame.line.is_some_and(|line| line > 0) && frame.source.as_ref().is_some_and(|source| source.path.is_some())
+        };
+        if stack.stack_frames.first().is_some_and(in_source) {
+            self.entered();
+            self.make_standing(Some(thread), Reason::Entry);
+        } else {
+            self.go_on(Some(thread));
         }
-        true
     }
 
     fn stand(&mut self, body: &StoppedBody, ids: Vec<u32>) {
@@ -286,7 +312,7 @@ impl Session {
 
     pub(super) fn on_condition(&mut self, id: u32, result: Result<Json, String>) {
         if let (Err(message), Some(standing)) = (result, &mut self.standing) {
-            let text = format!("breakpoint {id}: {}", super::first_lines(&message));
+            let text = format!("breakpoint {id}: {}", (self.adapter.quirks.error_text)(&super::first_lines(&message)));
             standing.condition_failed = Some(text.clone());
             if let Some(report) = &mut standing.report {
                 report.condition_failed = Some(text);
