@@ -157,6 +157,8 @@ fn is_furniture(name: &str, value: &str) -> bool {
     const GROUPS: [&str; 5] =
         ["special variables", "function variables", "class variables", "protected variables", "len()"];
     GROUPS.contains(&name)
+        || (["setup", "script_dir"].contains(&name)
+            && value.contains("adapter_access_token") | value.contains("/debugpy/"))
         || ["<function ", "<class '", "<module '", "<built-in function "].iter().any(|start| value.starts_with(start))
 }
 

@@ -64,6 +64,17 @@ pub const LLDB: Adapter = Adapter {
     },
 };
 
+/// LLDB names an enum's variants by the low 32 bits of their discriminants, and Rust's formatter looks for all 64: it
+/// would show the wrong variant of every enum whose discriminant is kept in a niche, such as `Result<i32, String>`.
+const WIDE_DISCRIMINANTS: &str = concat!(
+    "script import lldb_providers; enum = lldb_providers.ClangEncodedEnumProvider; ",
+    "enum._getCurrentVariantIndex = (lambda narrow: lambda self, variants: next((i for i in range(variants.GetNumChildren()) ",
+    "for variant in [variants.GetChildAtIndex(i)] for discriminant in [variant.GetChildMemberWithName('$discr$')] ",
+    "if discriminant.IsValid() and discriminant.GetValueAsUnsigned() >> 32 ",
+    "and variant.GetName() == '$variant$%d' % (discriminant.GetValueAsUnsigned() & 0xffffffff)), ",
+    "narrow(self, variants)))(enum._getCurrentVariantIndex)",
+);
+
 fn command(found: &Found) -> Vec<String> {
     let mut argv = vec![found.program.to_string_lossy().into_owned()];
     argv.extend(found.args.iter().cloned());
@@ -90,6 +101,7 @@ fn launch(launch: &Launch, stdio: &Stdio) -> Value {
         let folder = folder.to_string_lossy();
         init.push(format!("command script import {}", word(&format!("{folder}/lldb_lookup.py"))));
         init.push(format!("command source -s 1 {}", word(&format!("{folder}/lldb_commands"))));
+        init.push(WIDE_DISCRIMINANTS.into());
     }
     // Only the list form is understood by every version; a map is silently ignored up to 19.
     let env: Vec<String> = launch.env.iter().map(|(name, value)| format!("{name}={value}")).collect();

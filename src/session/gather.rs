@@ -113,6 +113,8 @@ struct Node {
     depth: u32,
     children: Vec<usize>,
     expanded: bool,
+    /// The text says nothing that the children do not.
+    opaque: bool,
 }
 
 impl Gather {
@@ -401,6 +403,7 @@ impl Session {
             depth,
             children: Vec::new(),
             expanded: expand,
+            opaque,
         });
         let node = gather.nodes.len() - 1;
         if expand {
@@ -553,7 +556,8 @@ impl Budget {
 
     fn value(&mut self, nodes: &[Node], index: usize) -> Value {
         let Some(node) = nodes.get(index) else { return Value::default() };
-        let quoted_text = quoted(&node.text);
+        let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
+        let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
         let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX));
         self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
         let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();

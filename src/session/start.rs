@@ -283,13 +283,8 @@ impl Session {
             return;
         }
         let body: types::OutputBody = read(body);
-        let stream = match body.category.as_deref() {
-            Some("stdout") => Stream::Stdout,
-            Some("stderr") if matches!(self.target, Target::Attach { .. }) => Stream::Stderr,
-            // The program's own streams come another way: what an adapter says there is its own.
-            _ => Stream::Console,
-        };
-        self.out.push(Effect::Output { stream, text: body.output });
+        // The program's own streams come another way: what an adapter says is its own.
+        self.out.push(Effect::Output { stream: Stream::Console, text: body.output });
     }
 
     pub(super) fn on_exited(&mut self, body: &Json) {
