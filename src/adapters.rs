@@ -82,6 +82,9 @@ pub struct Stdio {
     pub stderr: String,
 }
 
+/// How the names of a frame's arguments are asked for, and how they are read from the answer.
+pub type Arguments = (fn(frame: &Frame, above: usize) -> String, fn(&str) -> Vec<String>);
+
 /// Named differences, as data.
 #[derive(Debug)]
 pub struct Quirks {
@@ -108,7 +111,7 @@ pub struct Quirks {
     pub assignment: fn(&str, &str) -> String,
     /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
     /// the inner frames that stand at the same function and line.
-    pub arguments: (fn(frame: &Frame, above: usize) -> String, fn(&str) -> Vec<String>),
+    pub arguments: Arguments,
     /// `catch` words that are function breakpoints here: (word, function).
     pub catch_functions: &'static [(&'static str, &'static str)],
     /// `catch` words and the adapter's filters they mean.

@@ -306,7 +306,7 @@ impl Session {
             Pending::Update(config, op) => self.on_updated(&config, op, result),
             Pending::Resume(op) => self.on_resumed(op, result),
             Pending::Pause(op) => self.on_paused(op, result),
-            Pending::Gather(id, step) => self.on_gathered(id, step, result),
+            Pending::Gather(id, step) => self.on_gathered(id, &step, result),
             Pending::Threads(op) => self.on_threads(op, result),
             Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
             Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
@@ -357,7 +357,7 @@ impl Session {
                 let failure = Failure::timed_out(format!("{} did not get ready in time", self.adapter.id))
                     .hint("see what it said: bugeye daemon log")
                     .hint("check the adapter: bugeye doctor");
-                self.fail_start(failure);
+                self.fail_start(&failure);
             }
             // A program may keep its adapter busy while it runs; its stop will tell.
             Pending::ConfigurationDone => {}

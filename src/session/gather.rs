@@ -179,7 +179,7 @@ impl Session {
         self.request(command, arguments, Pending::Gather(id, step), self.limits.inspect);
     }
 
-    pub(super) fn on_gathered(&mut self, id: u64, step: Step, result: Result<Json, String>) {
+    pub(super) fn on_gathered(&mut self, id: u64, step: &Step, result: Result<Json, String>) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         gather.open -= 1;
         if gather.epoch != self.epoch {
@@ -190,7 +190,7 @@ impl Session {
             }
             return;
         }
-        match step {
+        match *step {
             Step::Threads => {
                 if let Ok(body) = result {
                     self.threads = read::<types::ThreadsBody>(&body).threads;

@@ -66,7 +66,7 @@ impl Session {
             }
             Err(message) => {
                 let failure = self.adapter_failure("the adapter would not start", &message);
-                self.fail_start(failure);
+                self.fail_start(&failure);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Session {
                 failure = failure
                     .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
-            self.fail_start(failure);
+            self.fail_start(&failure);
         }
     }
 
@@ -180,14 +180,14 @@ impl Session {
     }
 
     /// The start failed: whoever waits is told the first error, and everything is ended.
-    pub(super) fn fail_start(&mut self, failure: Failure) {
+    pub(super) fn fail_start(&mut self, failure: &Failure) {
         if !self.state.is_live() {
             return;
         }
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));
         }
-        self.fail_everyone(&failure);
+        self.fail_everyone(failure);
         self.record("error", None, json!({ "message": failure.message }));
         self.ending = Some(Ending::Stopped);
         self.close();
@@ -215,7 +215,7 @@ impl Session {
         for pending in self.pending.values() {
             match pending {
                 Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
-                    ops.push(*op)
+                    ops.push(*op);
                 }
                 Pending::Threads(op) => ops.push(*op),
                 _ => {}

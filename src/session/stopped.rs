@@ -36,13 +36,15 @@ impl Session {
                 // One stop of several threads is told once per thread: this belongs to the stop before.
             }
             SessionState::Running => self.arrive(body),
-            SessionState::Stopped if body.all_threads_stopped == Some(false) => {
-                if self.standing.as_ref().is_some_and(|standing| Some(standing.thread) != body.thread_id) {
-                    self.queue.push_back(body);
-                }
+            SessionState::Stopped if body.all_threads_stopped == Some(false) && !self.stands_in(body.thread_id) => {
+                self.queue.push_back(body);
             }
             _ => {}
         }
+    }
+
+    fn stands_in(&self, thread: Option<i64>) -> bool {
+        self.standing.as_ref().is_some_and(|standing| Some(standing.thread) == thread)
     }
 
     /// The program stands still. Decides whether that is news.
@@ -69,7 +71,7 @@ impl Session {
             let stops_too = ids.len() > logs.len();
             return self.log(body, lines, stops_too);
         }
-        self.stand(&body, ids);
+        self.stand(&body, &ids);
     }
 
     /// The first stop of a program that is to stop at its beginning. False when it was let go on to there.
@@ -118,8 +120,8 @@ impl Session {
         }
     }
 
-    fn stand(&mut self, body: &StoppedBody, ids: Vec<u32>) {
-        let reason = self.reason(body, &ids);
+    fn stand(&mut self, body: &StoppedBody, ids: &[u32]) {
+        let reason = self.reason(body, ids);
         if std::mem::take(&mut self.stepping)
             && reason != Reason::Step
             && let Some(command) = self.adapter.quirks.forget_step
@@ -141,7 +143,7 @@ impl Session {
             self.last_signal = Some(name.clone());
         }
         self.make_standing(body.thread_id, reason);
-        self.after_hits(&ids);
+        self.after_hits(ids);
     }
 
     fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
@@ -286,8 +288,8 @@ impl Session {
         if logging.stops_too {
             let logged: Vec<u32> = logging.lines.iter().map(|(id, _)| *id).collect();
             let ids = self.hit_wishes(&logging.body.hit_breakpoint_ids);
-            let ids = ids.into_iter().filter(|id| !logged.contains(id)).collect();
-            self.stand(&logging.body, ids);
+            let ids: Vec<u32> = ids.into_iter().filter(|id| !logged.contains(id)).collect();
+            self.stand(&logging.body, &ids);
         } else {
             self.go_on(Some(logging.thread));
         }
