@@ -35,12 +35,29 @@ impl Session {
             SessionState::Running if self.resuming && self.adapter.quirks.announces_continue => {
                 // One stop of several threads is told once per thread: this belongs to the stop before.
             }
+            SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
-            SessionState::Stopped if body.all_threads_stopped == Some(false) && !self.stands_in(body.thread_id) => {
-                self.queue.push_back(body);
-            }
+            SessionState::Stopped => self.queue_stop(body),
             _ => {}
         }
+    }
+
+    /// Another thread has something to tell of its own: it is next. What only repeats the stop is dropped.
+    fn queue_stop(&mut self, body: StoppedBody) {
+        let known = |other: &StoppedBody| other.thread_id == body.thread_id;
+        let alone = body.all_threads_stopped == Some(false);
+        let news = alone || !self.hit_wishes(&body.hit_breakpoint_ids).is_empty();
+        let current = self.logging.as_ref().map(|logging| logging.thread);
+        if news && !self.stands_in(body.thread_id) && current != body.thread_id && !self.queue.iter().any(known) {
+            self.queue.push_back(body);
+        }
+    }
+
+    /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
+    pub(super) fn next_queued(&mut self) -> bool {
+        let Some(body) = self.queue.pop_front() else { return false };
+        self.arrive(body);
+        true
     }
 
     fn stands_in(&self, thread: Option<i64>) -> bool {
@@ -226,8 +243,11 @@ impl Session {
     /// Lets the program go on without telling anyone that it stopped.
     fn go_on(&mut self, thread: Option<i64>) {
         self.epoch += 1;
-        self.resuming = true;
         self.standing = None;
+        if self.next_queued() {
+            return;
+        }
+        self.resuming = true;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
         self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request);
     }
