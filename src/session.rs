@@ -12,6 +12,7 @@ mod inspect;
 mod running;
 mod start;
 mod stopped;
+mod tree;
 mod words;
 
 use std::collections::{BTreeMap, VecDeque};

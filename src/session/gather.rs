@@ -6,11 +6,12 @@
 use serde_json::{Value as Json, json};
 
 use super::expression::is_pure;
+use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
 use crate::model::{Frame, ThreadInfo, Value, Variable, View};
-use crate::render::{cut, quoted};
+use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
@@ -111,20 +112,6 @@ pub(super) struct Stack {
     body: Json,
 }
 
-#[derive(Debug)]
-struct Node {
-    name: String,
-    text: String,
-    kind: Option<String>,
-    reference: i64,
-    total: Option<u64>,
-    depth: u32,
-    children: Vec<usize>,
-    expanded: bool,
-    /// The text says nothing that the children do not.
-    opaque: bool,
-}
-
 impl Gather {
     pub(super) const fn op(&self) -> Option<OpId> {
         match self.purpose {
@@ -176,7 +163,7 @@ impl Session {
             if let Some(gather) = self.gathers.get_mut(&id) {
                 gather.open += 1;
             }
-            return self.on_gathered(id, Step::Stack, Ok(body));
+            return self.on_gathered(id, &Step::Stack, Ok(body));
         }
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.ask(id, "stackTrace", arguments, Step::Stack);
@@ -564,40 +551,4 @@ fn parent_pages(nodes: &[Node], parent: usize) -> bool {
 
 fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
-}
-
-/// Turns nodes into values until the view's bytes are used up.
-struct Budget {
-    chars: u32,
-    bytes: i64,
-    left_out: usize,
-}
-
-impl Budget {
-    fn variable(&mut self, nodes: &[Node], index: usize) -> Option<Variable> {
-        if self.bytes <= 0 {
-            self.left_out += 1;
-            return None;
-        }
-        let name = quoted(&nodes.get(index)?.name);
-        Some(Variable { name, value: self.value(nodes, index), change: None })
-    }
-
-    fn value(&mut self, nodes: &[Node], index: usize) -> Value {
-        let Some(node) = nodes.get(index) else { return Value::default() };
-        let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
-        let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
-        let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX));
-        self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
-        let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();
-        let shown = u64::try_from(children.len()).unwrap_or(0);
-        Value {
-            text: text.to_string(),
-            kind: node.kind.as_deref().map(quoted),
-            hidden: if node.expanded { node.total.unwrap_or(0).saturating_sub(shown) } else { 0 },
-            cut: u64::try_from(cut).unwrap_or(0),
-            deeper: node.reference > 0 && !node.expanded,
-            children,
-        }
-    }
 }
