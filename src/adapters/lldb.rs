@@ -1,5 +1,7 @@
 //! LLDB's own adapter, for C, C++ and Rust.
 
+mod native;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -64,6 +66,7 @@ pub const LLDB: Adapter = Adapter {
         attach_runs: false,
         entry_function: Some("main"),
     },
+    natives: native::NATIVES,
 };
 
 /// LLDB names an enum's variants by the low 32 bits of their discriminants, and Rust's formatter looks for all 64: it

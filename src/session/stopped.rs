@@ -208,6 +208,9 @@ impl Session {
         if ids.contains(&UNTIL_ID) {
             return Reason::Reached;
         }
+        if let Some(reason) = self.watch_reason(body, ids) {
+            return reason;
+        }
         if matches!(self.target, Target::Attach { .. }) && self.stops == 0 && ids.is_empty() {
             return Reason::Attached;
         }
@@ -318,6 +321,9 @@ impl Session {
     /// Collects the report of the stop just made.
     fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
+        if let Some(Standing { reason: Reason::Watch { .. }, .. }) = &self.standing {
+            self.ask_watch_values();
+        }
         if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
             && text.is_empty()
             && self.capabilities.has("supportsExceptionInfoRequest")
