@@ -329,6 +329,16 @@ pub fn reason_line(reason: &Reason) -> String {
         Reason::Entry => "entry".into(),
         Reason::Attached => "attached".into(),
         Reason::Reached => "reached".into(),
+        Reason::Watch { id, expression, old, new } => {
+            let expression = quoted(expression);
+            match (old, new) {
+                (Some(old), Some(new)) if old != new => {
+                    format!("watch {id} {expression}: {} -> {}", quoted(old), quoted(new))
+                }
+                (_, Some(value)) => format!("watch {id} {expression}: {}", quoted(value)),
+                _ => format!("watch {id} {expression}"),
+            }
+        }
         Reason::Exception { text } => format!("exception {}", quoted(text)),
         Reason::Signal { name, detail: Some(detail) } => format!("signal {name} ({})", quoted(detail)),
         Reason::Signal { name, detail: None } => format!("signal {name}"),

@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// The program must stand still, and the thread must exist.
-    fn check_stopped(&self, thread: Option<i64>) -> Result<(), Failure> {
+    pub(super) fn check_stopped(&self, thread: Option<i64>) -> Result<(), Failure> {
         if self.state != SessionState::Stopped || self.standing.is_none() {
             return Err(self.wrong_state());
         }
@@ -174,7 +174,7 @@ impl Session {
     }
 
     /// Finds the frame's id, which changes with every stop, then asks.
-    fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
+    pub(super) fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
         let Some(standing) = &self.standing else { return };
         let thread = look.thread.unwrap_or(standing.thread);
         let frame = look.frame.unwrap_or(if thread == standing.thread { standing.frame } else { 0 });
@@ -208,6 +208,7 @@ impl Session {
             return self.answer(op, Err(failure));
         };
         let frame_id = top.id;
+        let native = |command: &str| json!({ "expression": (self.adapter.quirks.raw)(command), "frameId": frame_id, "context": "repl" });
         let quirks = &self.adapter.quirks;
         match what {
             Purposeful::Evaluate(expression) => {
@@ -226,6 +227,16 @@ impl Session {
                     )
                 };
                 self.request(command, arguments, Pending::Evaluate(op, look), self.limits.request);
+            }
+            Purposeful::Native(command) => {
+                self.request("evaluate", native(&command), Pending::Native(op), self.limits.request);
+            }
+            Purposeful::Watch(command, step) => {
+                self.request("evaluate", native(&command), Pending::Watch(op, step), self.limits.request);
+            }
+            Purposeful::Jump(command, view) => {
+                let jump = super::watch::Jump::Done { view };
+                self.request("evaluate", native(&command), Pending::Goto(op, jump), self.limits.request);
             }
             Purposeful::Arguments => {
                 let like = |frame: &types::StackFrame| (frame.name.clone(), frame.line);
@@ -356,6 +367,9 @@ pub(super) enum Purposeful {
     Evaluate(String),
     Set { target: String, value: String },
     Arguments,
+    Native(String),
+    Watch(String, super::watch::Step),
+    Jump(String, crate::model::View),
 }
 
 impl Look {

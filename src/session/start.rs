@@ -50,7 +50,9 @@ impl Session {
         match result {
             Ok(body) => {
                 self.capabilities.merge(&body);
-                if let Some(version) = body.pointer("/__lldb/version").and_then(Json::as_str) {
+                if let Some(version) =
+                    body.pointer("/__lldb/version").or_else(|| body.get("$__lldb_version")).and_then(Json::as_str)
+                {
                     let number = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
                     self.version = number.map(Into::into);
                 }
@@ -217,7 +219,8 @@ impl Session {
                 Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
                     ops.push(*op);
                 }
-                Pending::Threads(op) => ops.push(*op),
+                Pending::Threads(op) | Pending::Native(op) | Pending::Request(op, _) => ops.push(*op),
+                Pending::Watch(op, _) | Pending::Goto(op, _) => ops.push(*op),
                 _ => {}
             }
         }
