@@ -241,6 +241,7 @@ impl Session {
             Input::Adapter(message) => self.on_message(message),
             Input::Timer(timer) => self.on_timer(timer),
             Input::Exit(exit) => self.on_kernel_exit(exit),
+            Input::Unnoticed => self.on_unnoticed_end(),
             Input::InTerminal { request, pid } => self.on_in_terminal(request, pid),
             Input::Gone { adapter_exit, stderr_tail } => self.on_gone(adapter_exit, stderr_tail),
         }
@@ -281,7 +282,7 @@ impl Session {
             let failure = self.ended_failure();
             return self.answer(id, Err(failure));
         }
-        if matches!(op, Op::Evaluate { .. } | Op::Set { .. } | Op::Raw(_)) {
+        if matches!(op, Op::Evaluate { .. } | Op::Set { .. } | Op::Raw(_) | Op::Native { .. } | Op::Request { .. }) {
             // It may change what the stack was read for.
             self.stack = None;
         }
