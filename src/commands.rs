@@ -13,6 +13,7 @@ pub mod completions;
 pub mod context;
 pub mod continue_;
 pub mod daemon;
+pub mod demo;
 pub mod detach;
 pub mod doctor;
 pub mod down;
@@ -233,6 +234,7 @@ pub const CATALOGUE: &[Entry] = &[
     served::<raw::Raw>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),
+    local::<demo::Demo>(),
     local::<daemon::Daemon>(),
     local::<completions::Completions>(),
 ];

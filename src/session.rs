@@ -282,7 +282,7 @@ impl Session {
             let failure = self.ended_failure();
             return self.answer(id, Err(failure));
         }
-        if matches!(op, Op::Evaluate { .. } | Op::Set { .. } | Op::Raw(_) | Op::Native { .. } | Op::Request { .. }) {
+        if !matches!(op, Op::Look(_) | Op::Select { .. } | Op::Threads | Op::Arguments(_)) {
             // It may change what the stack was read for.
             self.stack = None;
         }
