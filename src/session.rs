@@ -22,7 +22,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 pub use breakpoints::UNTIL_ID;
-pub use gather::{IMPURE, Locals, Look, Seen};
+pub use gather::{IMPURE, Locals, Look, Scope, Seen};
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
     Stream, ThreadLine, Timer, Wait, WatchLine,
@@ -65,6 +65,8 @@ enum Pending {
     Log(usize),
     /// A condition evaluated again, to see whether it can be.
     Condition(u32),
+    /// The type of what was thrown, to see whether it is one that is wanted.
+    Thrown,
     /// What was thrown, where the stop itself does not say.
     Reason,
     /// A resume that nobody asked for and nobody is told of.
@@ -161,6 +163,8 @@ pub struct Session {
     stack: Option<gather::Stack>,
     next_gather: u64,
     logging: Option<stopped::Logging>,
+    /// A throw that is looked at: its event, and the expression that is still to be evaluated.
+    thrown: Option<(crate::dap::types::StoppedBody, String)>,
     watches: Vec<watch::Watched>,
     next_watch: u32,
     /// Locals at the last report, to see what changed: the function they belong to, and name → text.
@@ -216,6 +220,7 @@ impl Session {
             stack: None,
             next_gather: 0,
             logging: None,
+            thrown: None,
             watches: Vec::new(),
             next_watch: 1,
             before: None,
@@ -354,6 +359,7 @@ impl Session {
             Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::Condition(id) => self.on_condition(id, result),
+            Pending::Thrown => self.on_thrown(result),
             Pending::Reason => self.on_reason(result),
             Pending::GoOn => self.resuming = false,
             Pending::Quiet => {}

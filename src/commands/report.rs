@@ -505,6 +505,9 @@ pub fn breakpoint_line(report: &BreakpointReport, page: &Page) -> String {
     if let Some(log) = &wish.log {
         let _ = write!(line, ", logs \"{}\"", quoted(log));
     }
+    if let Some(thread) = wish.thread {
+        let _ = write!(line, ", in thread {thread}");
+    }
     if wish.once {
         line.push_str(", once");
     }

@@ -107,6 +107,7 @@ impl Hub {
                         log: None,
                         once: false,
                         enabled: true,
+                        thread: None,
                         session: Some(alias.into()),
                         line_text: resolved.line_text,
                     });

@@ -96,8 +96,8 @@ impl Session {
             }
         }
         if all {
-            let filters = self.exception_filters();
-            requests.push(("setExceptionBreakpoints", json!({ "filters": filters }), Config::Exceptions));
+            let arguments = self.exception_arguments();
+            requests.push(("setExceptionBreakpoints", arguments, Config::Exceptions));
         }
         requests
     }
@@ -140,12 +140,43 @@ impl Session {
         self.catch.iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect()
     }
 
+    /// Filters, and types by name where the adapter takes them.
+    fn exception_arguments(&self) -> Json {
+        let by_name = self.adapter.natives.thrown_type.is_none() && self.capabilities.has("supportsExceptionOptions");
+        let typed: Vec<(&str, &str)> =
+            self.catch.iter().filter_map(|word| word.split_once(' ')).filter(|_| by_name).collect();
+        let mut filters = self.exception_filters();
+        if typed.is_empty() {
+            return json!({ "filters": filters });
+        }
+        let options: Vec<Json> = typed
+            .iter()
+            .map(|(word, kind)| {
+                let mode = if *word == "uncaught" { "unhandled" } else { "always" };
+                json!({ "path": [{ "names": ["Python Exceptions"] }, { "names": [kind] }], "breakMode": mode })
+            })
+            .collect();
+        // A filter would catch every type.
+        let plain: Vec<String> = self.catch.iter().filter(|word| !word.contains(' ')).cloned().collect();
+        filters.retain(|filter| {
+            plain.iter().any(|word| self.filter_for(word).is_ok_and(|meant| meant.as_ref() == Some(filter)))
+        });
+        json!({ "filters": filters, "exceptionOptions": options })
+    }
+
     /// The filter a `catch` word means; None when it is a function here.
     fn filter_for(&self, word: &str) -> Result<Option<String>, Failure> {
         if word == "none" || self.adapter.quirks.catch_functions.iter().any(|(name, _)| *name == word) {
             return Ok(None);
         }
         let known = self.capabilities.exception_filters();
+        let (word, kind) = word.split_once(' ').map_or((word, None), |(word, kind)| (word, Some(kind)));
+        if kind.is_some()
+            && self.adapter.natives.thrown_type.is_none()
+            && !self.capabilities.has("supportsExceptionOptions")
+        {
+            return Err(self.unsupported("catching one type alone", &format!("catch all of them: bugeye catch {word}")));
+        }
         let meant =
             self.adapter.quirks.catch_words.iter().find(|(name, _)| *name == word).map_or(word, |(_, filter)| filter);
         if known.iter().any(|filter| filter.filter == meant) {
@@ -339,6 +370,7 @@ fn internal(id: u32, function: String) -> Breakpoint {
         log: None,
         once: false,
         enabled: true,
+        thread: None,
         session: None,
         line_text: None,
     }

@@ -27,6 +27,8 @@ pub struct Look {
     /// Frames to show; 0 for no more than the frame that is looked at.
     pub frames: u32,
     pub locals: Locals,
+    /// Which of the frame's scopes count as its locals.
+    pub scope: Scope,
     pub expressions: Vec<String>,
     pub view: View,
 }
@@ -38,6 +40,39 @@ pub enum Locals {
     EveryFrame,
 }
 
+/// A kind of variables.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Locals,
+    Globals,
+    Statics,
+    Closure,
+    Registers,
+    All,
+}
+
+impl Scope {
+    /// Whether a scope of the adapter is of this kind, told by its hint or its name.
+    fn takes(self, scope: &types::Scope) -> bool {
+        let hint = scope.presentation_hint.as_deref().unwrap_or_default();
+        let name = scope.name.to_lowercase();
+        let registers = hint == "registers" || name.contains("register");
+        match self {
+            Self::Locals => {
+                matches!(hint, "locals" | "arguments") || matches!(name.as_str(), "locals" | "arguments" | "local")
+            }
+            Self::Globals => name.contains("global"),
+            Self::Statics => name.contains("static") || name.contains("global"),
+            Self::Closure => name.contains("closure"),
+            Self::Registers => registers,
+            Self::All => !registers,
+        }
+    }
+}
+
 impl Default for Look {
     fn default() -> Self {
         Self {
@@ -45,6 +80,7 @@ impl Default for Look {
             frame: None,
             frames: 0,
             locals: Locals::No,
+            scope: Scope::Locals,
             expressions: Vec::new(),
             view: View::default(),
         }
@@ -296,14 +332,15 @@ impl Session {
             Ok(body) => read::<types::ScopesBody>(&body).scopes,
             Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
         };
-        let local = |scope: &types::Scope| {
-            matches!(scope.presentation_hint.as_deref(), Some("locals" | "arguments"))
-                || matches!(scope.name.as_str(), "Locals" | "Arguments" | "Local")
-        };
+        let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
         let mut references: Vec<i64> =
-            scopes.iter().filter(|scope| local(scope)).map(|scope| scope.variables_reference).collect();
-        if references.is_empty() {
+            scopes.iter().filter(|scope| wanted.takes(scope)).map(|scope| scope.variables_reference).collect();
+        if references.is_empty() && wanted == Scope::Locals {
             references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
+        }
+        if references.is_empty() {
+            let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
+            self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
             self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });

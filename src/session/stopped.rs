@@ -81,6 +81,16 @@ impl Session {
         if body.reason == "exception" && self.adapter.quirks.ignored_exceptions.contains(&exception) {
             return self.go_on(body.thread_id);
         }
+        let ids: Vec<u32> = ids.into_iter().filter(|id| self.is_for_thread(*id, body.thread_id)).collect();
+        if ids.is_empty() && !self.hit_wishes(&body).is_empty() {
+            return self.go_on(body.thread_id);
+        }
+        if body.reason == "exception" || self.is_thrown(&body) {
+            let wanted = self.wanted_types();
+            if let (false, Some((expression, _))) = (wanted.is_empty(), self.adapter.natives.thrown_type) {
+                return self.ask_thrown_type(body, expression);
+            }
+        }
         let logs: Vec<&Breakpoint> =
             self.wishes.iter().filter(|wish| wish.log.is_some() && ids.contains(&wish.id)).collect();
         if !logs.is_empty() {
@@ -89,6 +99,11 @@ impl Session {
             return self.log(body, lines, stops_too);
         }
         self.stand(&body, &ids);
+    }
+
+    fn is_for_thread(&self, id: u32, thread: Option<i64>) -> bool {
+        let wish = self.wishes.iter().find(|wish| wish.id == id);
+        wish.and_then(|wish| wish.thread).is_none_or(|wanted| thread.is_none_or(|thread| thread == wanted))
     }
 
     /// The first stop of a program that is to stop at its beginning. False when it was let go on to there.
@@ -240,6 +255,47 @@ impl Session {
                 Reason::Exception { text }
             }
             other => Reason::Other { text: text.unwrap_or_else(|| other.to_string()) },
+        }
+    }
+
+    fn is_thrown(&self, body: &StoppedBody) -> bool {
+        // A throw that a filter caught may be told as a breakpoint of the adapter's own.
+        body.reason == "breakpoint" && self.hit_wishes(body).is_empty() && !self.wanted_types().is_empty()
+    }
+
+    /// The types named with `catch throw TYPE`; other throws are no stop.
+    fn wanted_types(&self) -> Vec<&str> {
+        self.catch.iter().filter_map(|word| word.split_once(' ')).map(|(_, kind)| kind.trim()).collect()
+    }
+
+    fn ask_thrown_type(&mut self, body: StoppedBody, expression: &str) {
+        let thread = body.thread_id.unwrap_or(1);
+        self.thrown = Some((body, expression.to_string()));
+        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+        self.request("stackTrace", arguments, Pending::Thrown, self.limits.inspect);
+    }
+
+    /// The frame came, or then the type: the wanted ones are a stop.
+    pub(super) fn on_thrown(&mut self, result: Result<Json, String>) {
+        let Some((body, expression)) = self.thrown.take() else { return };
+        if !expression.is_empty() {
+            let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
+            let frame = stack.stack_frames.first().map(|frame| frame.id);
+            let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
+            let arguments = json!({ "expression": expression, "frameId": frame, "context": context });
+            self.thrown = Some((body, String::new()));
+            self.request("evaluate", arguments, Pending::Thrown, self.limits.inspect);
+            return;
+        }
+        let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
+        let text = (self.adapter.quirks.tidy)(&value.result, value.kind.as_deref());
+        let wanted = self.wanted_types();
+        let matches = self.adapter.natives.thrown_type.is_none_or(|(_, is)| wanted.iter().any(|kind| is(&text, kind)));
+        // What can't be told is shown rather than missed.
+        if matches || text.is_empty() {
+            self.stand(&body, &[]);
+        } else {
+            self.go_on(body.thread_id);
         }
     }
 
