@@ -46,6 +46,9 @@ fn the_demo_finds_the_bug_and_leaves_nothing() {
         for part in ["$ bugeye run --break average.", "\ntotal = 12\n", "average: 3.0", "The bug: "] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
+        let run = text.split("\nThe bug: ").next().unwrap_or_default();
+        let readme = include_str!("../README.md");
+        assert!(adapter.len() > 1 || readme.contains(run), "README.md shows another run than this one:\n{run}");
         assert!(!is_running(home), "the daemon it started is ended again");
         assert_eq!(fs::read_dir(home.join("tmp")).unwrap().count(), 0);
     }
