@@ -1,7 +1,5 @@
 //! What the documentation says is so: the reference is the program's own, and every command shown is one it takes.
 
-#![expect(clippy::unwrap_used, reason = "a file that can't be read is a failed test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
