@@ -154,7 +154,12 @@ fn argument_names(answer: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_runtime(function: &str, _file: Option<&str>) -> bool {
+fn is_runtime(function: &str, file: Option<&str>) -> bool {
+    // Libraries built elsewhere name their sources by relative paths or Rust's own root; code without sources has none,
+    // or a name made of its module and function.
+    if !file.is_some_and(|file| file.starts_with('/') && !file.starts_with("/rustc/") && !file.contains('`')) {
+        return true;
+    }
     const NAMES: [&str; 4] = ["_start", "start_thread", "clone3", "__clone3"];
     const STARTS: [&str; 11] = [
         "__libc_start",

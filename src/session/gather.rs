@@ -9,13 +9,16 @@ use super::expression::is_pure;
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
-use crate::model::{Frame, ThreadInfo, Value, Variable, View};
+use crate::model::{Frame, Reason, ThreadInfo, Value, Variable, View};
 use crate::render::{cut, quoted};
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
 /// Requests for children that nobody asked for, made because a value says little without them.
 const MAX_UNASKED: usize = 40;
+
+/// Frames asked for at a stop that may be deep in a library.
+const DEEP: u32 = 30;
 
 /// What to look at.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,7 +180,10 @@ impl Session {
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];
         // One more than is shown tells whether there are more; `totalFrames` is an estimate on some adapters.
-        let levels = look.frames.max(frame + 1) + 1;
+        let mut levels = look.frames.max(frame + 1) + 1;
+        if purpose == Purpose::Stop && !matches!(standing.reason, Reason::Step | Reason::Breakpoint { .. }) {
+            levels = levels.max(DEEP);
+        }
         self.gathers.insert(
             id,
             Gather {
@@ -254,9 +260,13 @@ impl Session {
             }
         };
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
-        let asked = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
-        let total = body.stack_frames.len().min(asked);
-        for (index, frame) in body.stack_frames.iter().take(asked).enumerate() {
+        let own = body.stack_frames.iter().position(|frame| {
+            !is_runtime(&frame.name, frame.source.as_ref().and_then(|source| source.path.as_deref()))
+        });
+        let first = if gather.is_stop() { own.unwrap_or(0) } else { 0 };
+        let shown = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
+        let total = body.stack_frames.len().min(first.saturating_add(shown));
+        for (index, frame) in body.stack_frames.iter().take(total).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
             let subtle = frame.presentation_hint.as_deref() == Some("subtle");
             gather.frame_ids.push(frame.id);
@@ -272,6 +282,15 @@ impl Session {
         }
         gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
+        // A stop deep in a library is shown where the program called it.
+        if gather.is_stop()
+            && let Some(own) = gather.frames.iter().find(|frame| !frame.runtime)
+        {
+            gather.frame = own.index;
+            if let Some(standing) = &mut self.standing {
+                standing.frame = own.index;
+            }
+        }
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {
             if total > 0 || gather.frame > 0 {

@@ -223,6 +223,9 @@ impl Session {
         if ids.contains(&UNTIL_ID) {
             return Reason::Reached;
         }
+        if let Some(word) = self.caught_word(ids) {
+            return Reason::Exception { text: word.to_string() };
+        }
         if let Some(reason) = self.watch_reason(body, ids) {
             return reason;
         }
@@ -447,7 +450,8 @@ impl Session {
         }
         let Some(standing) = &mut self.standing else { return };
         standing.reason = reason.clone();
-        let function = seen.frames.first().map(|frame| frame.function.clone()).unwrap_or_default();
+        let shown = seen.frames.iter().find(|frame| frame.index == seen.frame);
+        let function = shown.map(|frame| frame.function.clone()).unwrap_or_default();
         let mut locals = seen.locals;
         let same_function = self.before.as_ref().is_some_and(|(before, _)| *before == function);
         if let Some((_, before)) = self.before.as_ref().filter(|_| same_function) {
