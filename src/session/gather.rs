@@ -6,11 +6,12 @@
 use serde_json::{Value as Json, json};
 
 use super::expression::is_pure;
+use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
 use crate::model::{Frame, Reason, ThreadInfo, Value, Variable, View};
-use crate::render::{cut, quoted};
+use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
@@ -142,18 +143,12 @@ pub(super) struct Gather {
     pub also_check: Vec<(u32, String)>,
 }
 
+/// The stack that a stop was reported with. Its frames' ids hold until the program moves.
 #[derive(Debug)]
-struct Node {
-    name: String,
-    text: String,
-    kind: Option<String>,
-    reference: i64,
-    total: Option<u64>,
-    depth: u32,
-    children: Vec<usize>,
-    expanded: bool,
-    /// The text says nothing that the children do not.
-    opaque: bool,
+pub(super) struct Stack {
+    epoch: u64,
+    thread: i64,
+    body: Json,
 }
 
 impl Gather {
@@ -207,9 +202,24 @@ impl Session {
         );
         if purpose == Purpose::Stop {
             self.ask(id, "threads", Json::Null, Step::Threads);
+        } else if let Some(body) = self.known_stack(id) {
+            if let Some(gather) = self.gathers.get_mut(&id) {
+                gather.open += 1;
+            }
+            return self.on_gathered(id, &Step::Stack, Ok(body));
         }
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.ask(id, "stackTrace", arguments, Step::Stack);
+    }
+
+    /// The stack as it was read at this stop, where a look needs no more than a frame of it: a round trip saved for every
+    /// `print`.
+    fn known_stack(&self, id: u64) -> Option<Json> {
+        let gather = self.gathers.get(&id).filter(|gather| gather.look.frames == 0)?;
+        let known = self.stack.as_ref()?;
+        let frames = known.body.get("stackFrames").and_then(Json::as_array).map_or(0, Vec::len);
+        let covers = usize::try_from(gather.frame).is_ok_and(|frame| frame < frames);
+        (known.epoch == self.epoch && known.thread == gather.thread && covers).then(|| known.body.clone())
     }
 
     fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
@@ -253,7 +263,13 @@ impl Session {
     fn on_stack(&mut self, id: u64, result: Result<Json, String>) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         let body = match result {
-            Ok(body) => read::<types::StackTraceBody>(&body),
+            Ok(body) => {
+                let stack = read::<types::StackTraceBody>(&body);
+                if gather.is_stop() {
+                    self.stack = Some(Stack { epoch: gather.epoch, thread: gather.thread, body });
+                }
+                stack
+            }
             Err(message) => {
                 gather.gaps.push(format!("the stack can't be read: {}", explain(&message)));
                 return;
@@ -589,40 +605,4 @@ fn parent_pages(nodes: &[Node], parent: usize) -> bool {
 
 fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
-}
-
-/// Turns nodes into values until the view's bytes are used up.
-struct Budget {
-    chars: u32,
-    bytes: i64,
-    left_out: usize,
-}
-
-impl Budget {
-    fn variable(&mut self, nodes: &[Node], index: usize) -> Option<Variable> {
-        if self.bytes <= 0 {
-            self.left_out += 1;
-            return None;
-        }
-        let name = quoted(&nodes.get(index)?.name);
-        Some(Variable { name, value: self.value(nodes, index), change: None })
-    }
-
-    fn value(&mut self, nodes: &[Node], index: usize) -> Value {
-        let Some(node) = nodes.get(index) else { return Value::default() };
-        let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
-        let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
-        let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX));
-        self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
-        let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();
-        let shown = u64::try_from(children.len()).unwrap_or(0);
-        Value {
-            text: text.to_string(),
-            kind: node.kind.as_deref().map(quoted),
-            hidden: if node.expanded { node.total.unwrap_or(0).saturating_sub(shown) } else { 0 },
-            cut: u64::try_from(cut).unwrap_or(0),
-            deeper: node.reference > 0 && !node.expanded,
-            children,
-        }
-    }
 }
