@@ -1,0 +1,1 @@
+//! Every command on every adapter.
