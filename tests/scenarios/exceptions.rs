@@ -27,7 +27,10 @@ fn an_uncaught_exception_of_python_stops_where_it_was_raised() {
     let fixture = "python/raises.py";
     let report = bug.json(&["run", fixture.split_once('/').unwrap().1]);
     let stop = &report["stop"];
-    has(stop["reason"]["exception"]["text"].as_str().unwrap(), &["ValueError", "invalid literal for int()", "'twelve'"]);
+    has(
+        stop["reason"]["exception"]["text"].as_str().unwrap(),
+        &["ValueError", "invalid literal for int()", "'twelve'"],
+    );
     assert_eq!(functions(&stop["frames"])[..4], ["parse", "read", "total", "<module>"]);
     assert_eq!(local(&report, "cleaned"), "'twelve'");
     assert_eq!(local(&report, "text"), "' twelve '");

@@ -41,7 +41,8 @@ fn threads(language: &str, fixture: &str, argument: &str, main: &str) {
     bug.run(&["thread", "987654"]).fails(3, "there is no thread 987654");
 
     let all = bug.json(&["backtrace", "--all", "--full"]);
-    let shown: usize = all["stacks"].as_array().unwrap().iter().map(|stack| stack["threads"].as_array().unwrap().len()).sum();
+    let shown: usize =
+        all["stacks"].as_array().unwrap().iter().map(|stack| stack["threads"].as_array().unwrap().len()).sum();
     assert_eq!(shown, 4, "{all}");
     has(&bug.ok(&["backtrace", "--all"]), &["worker-1", "worker-2", "worker-3", main, "worker"]);
 
