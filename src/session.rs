@@ -57,6 +57,10 @@ enum Pending {
     Log(usize),
     /// A condition evaluated again, to see whether it can be.
     Condition(u32),
+    /// What was thrown, where the stop itself does not say.
+    Reason,
+    /// A resume that nobody asked for and nobody is told of.
+    GoOn,
     /// Its answer changes nothing.
     Quiet,
     Detach(OpId),
@@ -316,6 +320,8 @@ impl Session {
             Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::Condition(id) => self.on_condition(id, result),
+            Pending::Reason => self.on_reason(result),
+            Pending::GoOn => self.resuming = false,
             Pending::Quiet => {}
             Pending::Detach(op) => self.finish_detach(op),
         }

@@ -291,7 +291,8 @@ impl Session {
     }
 
     /// The wishes a stop belongs to: by the adapter's ids, else by where it is.
-    pub(super) fn hit_wishes(&self, adapter_ids: &[i64]) -> Vec<u32> {
+    pub(super) fn hit_wishes(&self, stopped: &types::StoppedBody) -> Vec<u32> {
+        let adapter_ids = (self.adapter.quirks.hit_ids)(stopped);
         let mut ids: Vec<u32> = self
             .bound
             .iter()

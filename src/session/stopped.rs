@@ -35,12 +35,29 @@ impl Session {
             SessionState::Running if self.resuming && self.adapter.quirks.announces_continue => {
                 // One stop of several threads is told once per thread: this belongs to the stop before.
             }
+            SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
-            SessionState::Stopped if body.all_threads_stopped == Some(false) && !self.stands_in(body.thread_id) => {
-                self.queue.push_back(body);
-            }
+            SessionState::Stopped => self.queue_stop(body),
             _ => {}
         }
+    }
+
+    /// Another thread has something to tell of its own: it is next. What only repeats the stop is dropped.
+    fn queue_stop(&mut self, body: StoppedBody) {
+        let known = |other: &StoppedBody| other.thread_id == body.thread_id;
+        let alone = body.all_threads_stopped == Some(false);
+        let news = alone || !self.hit_wishes(&body).is_empty();
+        let current = self.logging.as_ref().map(|logging| logging.thread);
+        if news && !self.stands_in(body.thread_id) && current != body.thread_id && !self.queue.iter().any(known) {
+            self.queue.push_back(body);
+        }
+    }
+
+    /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
+    pub(super) fn next_queued(&mut self) -> bool {
+        let Some(body) = self.queue.pop_front() else { return false };
+        self.arrive(body);
+        true
     }
 
     fn stands_in(&self, thread: Option<i64>) -> bool {
@@ -52,7 +69,7 @@ impl Session {
         self.epoch += 1;
         self.resuming = false;
         self.stood = None;
-        let ids = self.hit_wishes(&body.hit_breakpoint_ids);
+        let ids = self.hit_wishes(&body);
         if self.entering && !self.enter(&ids, &body) {
             return;
         }
@@ -226,10 +243,13 @@ impl Session {
     /// Lets the program go on without telling anyone that it stopped.
     fn go_on(&mut self, thread: Option<i64>) {
         self.epoch += 1;
-        self.resuming = true;
         self.standing = None;
+        if self.next_queued() {
+            return;
+        }
+        self.resuming = true;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
-        self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request);
+        self.request("continue", json!({ "threadId": thread }), Pending::GoOn, self.limits.request);
     }
 
     fn log(&mut self, body: StoppedBody, lines: Vec<(u32, Vec<Piece>)>, stops_too: bool) {
@@ -287,7 +307,7 @@ impl Session {
         }
         if logging.stops_too {
             let logged: Vec<u32> = logging.lines.iter().map(|(id, _)| *id).collect();
-            let ids = self.hit_wishes(&logging.body.hit_breakpoint_ids);
+            let ids = self.hit_wishes(&logging.body);
             let ids: Vec<u32> = ids.into_iter().filter(|id| !logged.contains(id)).collect();
             self.stand(&logging.body, &ids);
         } else {
@@ -298,6 +318,13 @@ impl Session {
     /// Collects the report of the stop just made.
     fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
+        if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
+            && text.is_empty()
+            && self.capabilities.has("supportsExceptionInfoRequest")
+        {
+            let arguments = json!({ "threadId": thread });
+            self.request("exceptionInfo", arguments, Pending::Reason, self.limits.inspect);
+        }
         let look = Look { frames: view.frames, locals: Locals::Selected, view, ..Look::default() };
         self.gather(Purpose::Stop, look);
     }
@@ -319,6 +346,23 @@ impl Session {
             if let Some(report) = &mut standing.report {
                 report.condition_failed = Some(text);
             }
+        }
+    }
+
+    /// The event did not say what was thrown; the adapter was asked.
+    pub(super) fn on_reason(&mut self, result: Result<Json, String>) {
+        let info: types::ExceptionInfoBody = result.map(|body| read(&body)).unwrap_or_default();
+        let body = StoppedBody {
+            reason: "exception".into(),
+            description: info.description.or(Some(info.exception_id)),
+            ..StoppedBody::default()
+        };
+        let reason = self.reason(&body, &[]);
+        if let Reason::Signal { name, .. } = &reason {
+            self.last_signal = Some(name.clone());
+        }
+        if let Some(standing) = &mut self.standing {
+            standing.reason = reason;
         }
     }
 
