@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::gather::{Locals, Look, Purpose};
+use super::stopped::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};
 use crate::failure::Failure;
@@ -215,6 +216,10 @@ impl Session {
                     json!({ "expression": expression, "frameId": frame_id, "context": quirks.eval_context });
                 self.request("evaluate", arguments, Pending::Evaluate(op, look), self.limits.request);
             }
+            Purposeful::Raw(expression) => {
+                let arguments = json!({ "expression": expression, "frameId": frame_id, "context": "repl" });
+                self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);
+            }
             Purposeful::Set { target, value } => {
                 let (command, arguments) = if self.capabilities.has("supportsSetExpression") {
                     ("setExpression", json!({ "expression": target, "value": value, "frameId": frame_id }))
@@ -281,6 +286,9 @@ impl Session {
         }
         self.record("eval", None, json!({ "raw": text }));
         let expression = (self.adapter.quirks.raw)(text);
+        if self.check_stopped(None).is_ok() {
+            return self.with_frame(op, Look::default(), Purposeful::Raw(expression));
+        }
         let arguments = json!({ "expression": expression, "context": "repl" });
         self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);
     }
@@ -335,7 +343,7 @@ impl Session {
                     inner = exception.inner_exception.first();
                 }
                 let report = ExceptionReport {
-                    kind: quoted(details.type_name.as_deref().unwrap_or(&body.exception_id)),
+                    kind: quoted(without_note(details.type_name.as_deref().unwrap_or(&body.exception_id))),
                     message: body.description.or(details.message).as_deref().map(quoted),
                     stack: details.stack_trace,
                     cause,
@@ -354,6 +362,8 @@ impl Session {
 #[derive(Debug)]
 pub(super) enum Purposeful {
     Evaluate(String),
+    /// In the selected frame, where there is one.
+    Raw(String),
     Set { target: String, value: String },
     Arguments,
 }

@@ -443,8 +443,11 @@ fn values(lines: &mut [(u32, Vec<Piece>)]) -> impl Iterator<Item = (&mut String,
 
 /// The exception's type, without what debugpy writes behind it.
 fn exception_name(body: &StoppedBody) -> &str {
-    let text = body.text.as_deref().unwrap_or_default();
-    text.split_once("(note:").map_or(text, |(name, _)| name).trim()
+    without_note(body.text.as_deref().unwrap_or_default())
+}
+
+pub(super) fn without_note(name: &str) -> &str {
+    name.split_once("(note:").map_or(name, |(name, _)| name).trim()
 }
 
 /// Splits `i={i}` into text and expressions; `{{` and `}}` stand for braces.
