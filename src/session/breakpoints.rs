@@ -35,6 +35,12 @@ impl Session {
         self.bound.iter().filter(|(id, _)| !is_internal(**id)).map(|(id, bound)| (*id, bound.binding.clone())).collect()
     }
 
+    /// The `catch` word that one of our function breakpoints stands for.
+    pub(super) fn caught(&self, id: u32) -> Option<&str> {
+        let index = CATCH_ID.checked_sub(id).filter(|_| is_internal(id))?;
+        self.catch.get(usize::try_from(index).ok()?).map(String::as_str)
+    }
+
     /// All wishes that are to be at the adapter now, ours included.
     fn active_wishes(&self) -> Vec<Breakpoint> {
         let mut wishes: Vec<Breakpoint> = self.wishes.iter().filter(|wish| wish.enabled).cloned().collect();

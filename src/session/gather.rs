@@ -78,6 +78,7 @@ pub(super) enum Step {
     Scope { frame: usize },
     Children { node: usize },
     Evaluate { index: usize, attempt: usize },
+    Returned,
 }
 
 /// A look under way.
@@ -170,7 +171,7 @@ impl Session {
         self.ask(id, "stackTrace", arguments, Step::Stack);
     }
 
-    fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
+    pub(super) fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         if gather.sent >= MAX_REQUESTS {
             return;
@@ -202,6 +203,7 @@ impl Session {
             Step::Scope { frame } => self.on_scope(id, frame, result),
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
+            Step::Returned => self.on_returned(id, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
             self.finish_gather(id);
@@ -236,6 +238,14 @@ impl Session {
         }
         gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
+        if gather.purpose == Purpose::Stop {
+            let frames = std::mem::take(&mut gather.frames);
+            let own = self.own_frame(&frames);
+            let Some(gather) = self.gathers.get_mut(&id) else { return };
+            (gather.frames, gather.frame) = (frames, own);
+            self.ask_returned(id);
+        }
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {
             if total > 0 || gather.frame > 0 {
@@ -245,15 +255,10 @@ impl Session {
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
         let checks = std::mem::take(&mut gather.also_check);
-        let frame_ids = gather.frame_ids.clone();
         match locals {
             Locals::No => {}
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
-            Locals::EveryFrame => {
-                for (frame, frame_id) in frame_ids.into_iter().enumerate() {
-                    self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
-                }
-            }
+            Locals::EveryFrame => self.walk_on(id, 0),
         }
         for (index, expression) in expressions.iter().enumerate() {
             if (self.adapter.quirks.is_nonsense)(expression) {
@@ -278,7 +283,10 @@ impl Session {
     fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
         let scopes = match result {
             Ok(body) => read::<types::ScopesBody>(&body).scopes,
-            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
+            Err(message) => {
+                self.gap(id, format!("locals of frame {frame}: {}", explain(&message)));
+                return self.walk_on(id, frame + 1);
+            }
         };
         let local = |scope: &types::Scope| {
             matches!(scope.presentation_hint.as_deref(), Some("locals" | "arguments"))
@@ -291,6 +299,25 @@ impl Session {
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
             self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
+        }
+        self.walk_on(id, frame + 1);
+    }
+
+    fn on_returned(&mut self, id: u64, result: Result<Json, String>) {
+        let node = self.returned(result).and_then(|variable| self.add_node(id, variable, 0));
+        if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
+            && let Some(list) = gather.locals.get_mut(usize::try_from(gather.frame).unwrap_or(0))
+        {
+            list.insert(0, node);
+        }
+    }
+
+    /// The scopes of one frame after the other: lldb-dap gives all frames' locals the same reference, which is good
+    /// until the next frame's scopes are asked for.
+    fn walk_on(&mut self, id: u64, frame: usize) {
+        let every = |gather: &&Gather| gather.look.locals == Locals::EveryFrame;
+        if let Some(frame_id) = self.gathers.get(&id).filter(every).and_then(|gather| gather.frame_ids.get(frame)) {
+            self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
         }
     }
 

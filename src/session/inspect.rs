@@ -209,6 +209,10 @@ impl Session {
             return self.answer(op, Err(failure));
         };
         let frame_id = top.id;
+        if matches!(what, Purposeful::Raw(_) | Purposeful::Arguments) {
+            // lldb-dap gives native commands to the frame whose scopes were asked for last, whatever `frameId` says.
+            self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
+        }
         let quirks = &self.adapter.quirks;
         match what {
             Purposeful::Evaluate(expression) => {
@@ -322,6 +326,13 @@ impl Session {
                 .hint("stop where one is raised: bugeye catch");
             return self.answer(op, Err(failure));
         }
+        if let crate::model::Reason::Exception { text } = &standing.reason
+            && self.adapter.quirks.catch_functions.iter().any(|(word, _)| word == text)
+        {
+            // Stopped by a function of the runtime, which has told the rest on standard error.
+            let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
+            return self.answer(op, Ok(Answer::Exception(report)));
+        }
         if !self.capabilities.has("supportsExceptionInfoRequest") {
             let failure = self.unsupported("telling about exceptions", "where it happened: bugeye context");
             return self.answer(op, Err(failure));
@@ -364,7 +375,10 @@ pub(super) enum Purposeful {
     Evaluate(String),
     /// In the selected frame, where there is one.
     Raw(String),
-    Set { target: String, value: String },
+    Set {
+        target: String,
+        value: String,
+    },
     Arguments,
 }
 

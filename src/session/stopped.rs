@@ -3,10 +3,13 @@
 use serde_json::{Value as Json, json};
 
 use super::breakpoints::{ENTRY_ID, UNTIL_ID, is_internal};
-use super::gather::{Locals, Look, Purpose, Seen};
+use super::gather::{Locals, Look, Purpose, Seen, Step};
 use super::{Answer, Effect, Outcome, Pending, Session, Standing, Stream, Timer};
-use crate::dap::types::{self, StoppedBody, read};
-use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
+use crate::dap::types::{self, DapVariable, StoppedBody, read};
+use crate::model::{Breakpoint, Change, Frame, Reason, SessionState, Stop, Target, ThreadInfo, View};
+
+/// Frames that are read at a stop that may be deep in a library.
+const LIBRARY_FRAMES: u32 = 24;
 
 /// A log breakpoint was hit: its values are on their way.
 #[derive(Debug)]
@@ -208,6 +211,9 @@ impl Session {
         if ids.contains(&UNTIL_ID) {
             return Reason::Reached;
         }
+        if let Some(word) = ids.iter().find_map(|id| self.caught(*id)) {
+            return Reason::Exception { text: word.into() };
+        }
         if matches!(self.target, Target::Attach { .. }) && self.stops == 0 && ids.is_empty() {
             return Reason::Attached;
         }
@@ -325,8 +331,43 @@ impl Session {
             let arguments = json!({ "threadId": thread });
             self.request("exceptionInfo", arguments, Pending::Reason, self.limits.inspect);
         }
-        let look = Look { frames: view.frames, locals: Locals::Selected, view, ..Look::default() };
+        let frames = if self.may_be_elsewhere() { view.frames.max(LIBRARY_FRAMES) } else { view.frames };
+        let look = Look { frames, locals: Locals::Selected, view, ..Look::default() };
         self.gather(Purpose::Stop, look);
+    }
+
+    /// After a step out, what the function returned, where the adapter does not show it among the locals.
+    pub(super) fn ask_returned(&mut self, id: u64) {
+        let stepped = self.standing.as_ref().is_some_and(|standing| standing.reason == Reason::Step);
+        if let (true, Some(_), Some((command, _))) = (stepped, &self.leaving, self.adapter.quirks.returned) {
+            self.ask(id, "evaluate", json!({ "expression": command, "context": "repl" }), Step::Returned);
+        }
+    }
+
+    pub(super) fn returned(&mut self, result: Result<Json, String>) -> Option<DapVariable> {
+        let function = self.leaving.take()?;
+        let answer: types::EvaluateBody = read(&result.ok()?);
+        let (kind, value) = (self.adapter.quirks.returned?.1)(&answer.result)?;
+        Some(DapVariable { name: format!("(return) {function}"), value, kind: Some(kind), ..DapVariable::default() })
+    }
+
+    /// Whether the program may stand in a library it called, where its author has nothing to look at.
+    fn may_be_elsewhere(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| {
+            matches!(
+                standing.reason,
+                Reason::Signal { .. } | Reason::Exception { .. } | Reason::Pause | Reason::Attached
+            )
+        })
+    }
+
+    /// The frame to select at a stop: the innermost of the program's own code, with a source that can be shown.
+    pub(super) fn own_frame(&self, frames: &[Frame]) -> u32 {
+        let own = |frame: &&Frame| {
+            let shown = |file: &String| file.starts_with('/') && !file.starts_with("/rustc/");
+            !frame.runtime && frame.line.is_some() && frame.file.as_ref().is_some_and(shown)
+        };
+        if self.may_be_elsewhere() { frames.iter().find(own).map_or(0, |frame| frame.index) } else { 0 }
     }
 
     fn check_condition_here(&mut self, id: u32, condition: String) {
@@ -383,9 +424,13 @@ impl Session {
                 reason = Reason::Breakpoint { ids: found, hit };
             }
         }
+        let shown = self.waiters.first().map_or_else(View::default, |waiter| waiter.view).frames;
+        let shown = usize::try_from(shown).unwrap_or(usize::MAX);
         let Some(standing) = &mut self.standing else { return };
         standing.reason = reason.clone();
-        let function = seen.frames.first().map(|frame| frame.function.clone()).unwrap_or_default();
+        standing.frame = seen.frame;
+        let at = usize::try_from(seen.frame).unwrap_or(0);
+        let function = seen.frames.get(at).map(|frame| frame.function.clone()).unwrap_or_default();
         let mut locals = seen.locals;
         let same_function = self.before.as_ref().is_some_and(|(before, _)| *before == function);
         if let Some((_, before)) = self.before.as_ref().filter(|_| same_function) {
@@ -403,8 +448,8 @@ impl Session {
             reason,
             thread: seen.thread,
             frame: seen.frame,
-            frames: seen.frames,
-            more_frames: seen.more_frames,
+            more_frames: seen.more_frames || seen.frames.len() > at + shown,
+            frames: seen.frames.into_iter().take(at + shown).collect(),
             locals,
             same_function,
             condition_failed: standing.condition_failed.clone(),
