@@ -58,9 +58,14 @@ impl Session {
 
     /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
     pub(super) fn next_queued(&mut self) -> bool {
-        let Some(body) = self.queue.pop_front() else { return false };
-        self.arrive(body);
-        true
+        while let Some(body) = self.queue.pop_front() {
+            // Its breakpoint may have been removed since.
+            if body.all_threads_stopped == Some(false) || !self.hit_wishes(&body).is_empty() {
+                self.arrive(body);
+                return true;
+            }
+        }
+        false
     }
 
     fn stands_in(&self, thread: Option<i64>) -> bool {

@@ -74,7 +74,8 @@ fn words(side: &Side) {
             ("disable 1", 0, &["breakpoint 1 {body}: disabled"]),
             ("break", 2, &["Usage: bugeye break"]),
             ("break {file}:0", 2, &["counted from 1"]),
-            ("break no_such_file.xyz:3", 3, &["no_such_file.xyz"]),
+            ("break no_such_file.xyz:3", 0, &["pending (", "no file no_such_file.xyz from here"]),
+            ("unbreak 5", 0, &["breakpoint 4"]),
         ],
     );
     bug.ok(&["start", &side.program()]);

@@ -54,7 +54,7 @@ fn a_program_is_checked_before_it_is_started() {
         bug.run(&[command]).fails(3, "there is no session");
     }
     has(&bug.ok(&["start", &NATIVE.program(), "--adapter", "lldb"]), &["held", "via lldb-dap 19"]);
-    has(&bug.ok(&["status"]), &["s1: held"]);
+    has(&bug.ok(&["status"]), &[": held"]);
     has(&bug.ok(&["status", "--json"]), &["\"state\":\"held\""]);
 }
 
