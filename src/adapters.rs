@@ -183,6 +183,11 @@ pub struct Quirks {
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
     /// next `continue` would end where the step would have.
     pub forget_step: Option<&'static str>,
+    /// Values have addresses, and `&(x)` is one.
+    pub has_addresses: bool,
+    /// How what a function returned is asked for after a step out of it (context `repl`), and read from the answer as
+    /// type and value; None where it is among the locals.
+    pub returned: Option<(&'static str, fn(&str) -> Option<(String, String)>)>,
     /// What can't be an expression, though the adapter would answer it with something.
     pub is_nonsense: fn(&str) -> bool,
     /// The program's streams are ours only through a `runInTerminal` request.

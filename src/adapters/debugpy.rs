@@ -58,6 +58,8 @@ pub const DEBUGPY: Adapter = Adapter {
         detach_grace: Duration::from_millis(700),
         detach_command: None,
         forget_step: None,
+        has_addresses: false,
+        returned: None,
         is_nonsense: |_| false,
         runs_in_terminal: true,
         attach_runs: true,

@@ -61,6 +61,8 @@ pub const LLDB: Adapter = Adapter {
         detach_grace: Duration::from_secs(4),
         detach_command: Some("`process detach"),
         forget_step: Some("`thread plan discard 1"),
+        has_addresses: true,
+        returned: Some(("`thread info", returned)),
         is_nonsense: has_two_words,
         runs_in_terminal: false,
         attach_runs: false,
@@ -258,6 +260,15 @@ fn without_padding(value: &str) -> String {
     out
 }
 
+/// Reads `Return value: (long) $0 = 1`.
+fn returned(answer: &str) -> Option<(String, String)> {
+    let (_, rest) = answer.split_once("Return value: (")?;
+    let (kind, rest) = rest.split_once(") $")?;
+    let (_, value) = rest.split_once(" = ")?;
+    let end = value.find("\nStop reason").unwrap_or(value.len());
+    Some((kind.to_string(), value[..end].trim().to_string()))
+}
+
 /// Two names side by side, outside parentheses and strings: lldb's variable paths would read one and ignore the other.
 fn has_two_words(expression: &str) -> bool {
     let mut depth = 0;
@@ -365,6 +376,14 @@ mod tests {
         let message = "error: <user expression 0>:1:1: use of undeclared identifier 'x'\n    1 | x\n      | ^\n";
         assert_eq!(error_text(message), "use of undeclared identifier 'x'");
         assert_eq!(error_text("error: invalid value object"), "invalid value object");
+    }
+
+    #[test]
+    fn what_a_function_returned_is_read_from_the_native_command() {
+        let answer =
+            "thread #1: tid = 7, 0x5e a`f(n=2) at a.c:7:18, stop reason = step out\nReturn value: (long) $0 = 1\n";
+        assert_eq!(returned(answer), Some(("long".into(), "1".into())));
+        assert_eq!(returned("thread #1: tid = 7, stop reason = step over"), None);
     }
 
     #[test]

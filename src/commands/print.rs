@@ -105,6 +105,12 @@ impl Command for Print {
         }
         let mut view = self.extent.view();
         view.from = self.from.unwrap_or(0);
+        let live = cx.session()?;
+        if self.format == Some(Format::Addr) && !live.adapter.quirks.has_addresses {
+            return Err(Failure::unsupported(format!("{} does not support addresses of values", live.via()))
+                .hint("its value: bugeye print EXPR")
+                .hint("the debugger's own commands: bugeye raw 'COMMAND'"));
+        }
         // An address is asked for as such; what it is the address of is the reader's expression.
         let asked: Vec<String> = match self.format {
             Some(Format::Addr) => expressions.iter().map(|expression| address_of(expression)).collect(),

@@ -10,16 +10,13 @@ use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
-use crate::model::{Frame, Reason, ThreadInfo, Value, Variable, View};
+use crate::model::{Frame, ThreadInfo, Value, Variable, View};
 use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
 /// Requests for children that nobody asked for, made because a value says little without them.
 const MAX_UNASKED: usize = 40;
-
-/// Frames asked for at a stop that may be deep in a library.
-const DEEP: u32 = 30;
 
 /// What to look at.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +115,7 @@ pub(super) enum Step {
     Scope { frame: usize },
     Children { node: usize },
     Evaluate { index: usize, attempt: usize },
+    Returned,
 }
 
 /// A look under way.
@@ -175,10 +173,7 @@ impl Session {
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];
         // One more than is shown tells whether there are more; `totalFrames` is an estimate on some adapters.
-        let mut levels = look.frames.max(frame + 1) + 1;
-        if purpose == Purpose::Stop && !matches!(standing.reason, Reason::Step | Reason::Breakpoint { .. }) {
-            levels = levels.max(DEEP);
-        }
+        let levels = look.frames.max(frame + 1) + 1;
         self.gathers.insert(
             id,
             Gather {
@@ -222,7 +217,7 @@ impl Session {
         (known.epoch == self.epoch && known.thread == gather.thread && covers).then(|| known.body.clone())
     }
 
-    fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
+    pub(super) fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         if gather.sent >= MAX_REQUESTS {
             return;
@@ -254,6 +249,7 @@ impl Session {
             Step::Scope { frame } => self.on_scope(id, frame, result),
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
+            Step::Returned => self.on_returned(id, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
             self.finish_gather(id);
@@ -276,12 +272,8 @@ impl Session {
             }
         };
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
-        let own = body.stack_frames.iter().position(|frame| {
-            !is_runtime(&frame.name, frame.source.as_ref().and_then(|source| source.path.as_deref()))
-        });
-        let first = if gather.is_stop() { own.unwrap_or(0) } else { 0 };
-        let shown = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
-        let total = body.stack_frames.len().min(first.saturating_add(shown));
+        let asked = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
+        let total = body.stack_frames.len().min(asked);
         for (index, frame) in body.stack_frames.iter().take(total).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
             let subtle = frame.presentation_hint.as_deref() == Some("subtle");
@@ -298,15 +290,14 @@ impl Session {
         }
         gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
-        // A stop deep in a library is shown where the program called it.
-        if gather.is_stop()
-            && let Some(own) = gather.frames.iter().find(|frame| !frame.runtime)
-        {
-            gather.frame = own.index;
-            if let Some(standing) = &mut self.standing {
-                standing.frame = own.index;
-            }
+        if gather.purpose == Purpose::Stop {
+            let frames = std::mem::take(&mut gather.frames);
+            let own = self.own_frame(&frames);
+            let Some(gather) = self.gathers.get_mut(&id) else { return };
+            (gather.frames, gather.frame) = (frames, own);
+            self.ask_returned(id);
         }
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {
             if total > 0 || gather.frame > 0 {
@@ -316,15 +307,10 @@ impl Session {
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
         let checks = std::mem::take(&mut gather.also_check);
-        let frame_ids = gather.frame_ids.clone();
         match locals {
             Locals::No => {}
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
-            Locals::EveryFrame => {
-                for (frame, frame_id) in frame_ids.into_iter().enumerate() {
-                    self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
-                }
-            }
+            Locals::EveryFrame => self.walk_on(id, 0),
         }
         for (index, expression) in expressions.iter().enumerate() {
             if (self.adapter.quirks.is_nonsense)(expression) {
@@ -349,7 +335,10 @@ impl Session {
     fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
         let scopes = match result {
             Ok(body) => read::<types::ScopesBody>(&body).scopes,
-            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
+            Err(message) => {
+                self.gap(id, format!("locals of frame {frame}: {}", explain(&message)));
+                return self.walk_on(id, frame + 1);
+            }
         };
         let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
         let mut references: Vec<i64> =
@@ -363,6 +352,25 @@ impl Session {
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
             self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
+        }
+        self.walk_on(id, frame + 1);
+    }
+
+    fn on_returned(&mut self, id: u64, result: Result<Json, String>) {
+        let node = self.returned(result).and_then(|variable| self.add_node(id, variable, 0));
+        if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
+            && let Some(list) = gather.locals.get_mut(usize::try_from(gather.frame).unwrap_or(0))
+        {
+            list.insert(0, node);
+        }
+    }
+
+    /// The scopes of one frame after the other: lldb-dap gives all frames' locals the same reference, which is good
+    /// until the next frame's scopes are asked for.
+    fn walk_on(&mut self, id: u64, frame: usize) {
+        let every = |gather: &&Gather| gather.look.locals == Locals::EveryFrame;
+        if let Some(frame_id) = self.gathers.get(&id).filter(every).and_then(|gather| gather.frame_ids.get(frame)) {
+            self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
         }
     }
 
