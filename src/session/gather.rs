@@ -398,19 +398,20 @@ impl Session {
         let Some(gather) = self.gathers.get(&id) else { return };
         let view = gather.look.view;
         let Some(depth) = gather.nodes.get(parent).map(|node| node.depth + 1) else { return };
-        let asked = if parent_pages(&gather.nodes, parent) { 0 } else { view.from };
+        let skip = if self.adapter.quirks.pages { 0 } else { gather.nodes.get(parent).map_or(0, |node| node.from) };
         let items = usize::try_from(view.items).unwrap_or(usize::MAX);
         let furniture = self.adapter.quirks.is_furniture;
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
         let count = all.len();
-        let skip = usize::try_from(asked).unwrap_or(0);
+        let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
         for variable in all.into_iter().skip(skip).take(items) {
             nodes.extend(self.add_node(id, variable, depth));
         }
         if let Some(node) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(parent)) {
-            if node.total.is_none() {
+            node.more = count > skip.saturating_add(items);
+            if node.total.is_none() && !self.adapter.quirks.pages {
                 node.total = u64::try_from(count).ok();
             }
             node.children = nodes;
@@ -461,8 +462,10 @@ impl Session {
         let view = gather.look.view;
         let opaque = (quirks.is_opaque)(&variable.value, variable.kind.as_deref());
         let text = (quirks.tidy)(&variable.value, variable.kind.as_deref());
-        let count = variable.indexed_variables.or(variable.named_variables);
-        let total = count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        let count = variable.indexed_variables.or(variable.named_variables).and_then(|count| u64::try_from(count).ok());
+        let told = || (quirks.count)(&variable.value, variable.kind.as_deref());
+        let total = count.filter(|count| *count > 0).or_else(told);
+        let from = if depth == 0 { view.from } else { 0 };
         let reference = variable.variables_reference;
         // A value asked for is gone down into as the view says; others only where their text says little.
         let wanted = view.depth > 1 && depth < view.depth;
@@ -482,13 +485,16 @@ impl Session {
             children: Vec::new(),
             expanded: expand,
             opaque,
+            from,
+            more: false,
         });
         let node = gather.nodes.len() - 1;
         if expand {
             let mut arguments = json!({ "variablesReference": reference });
-            if variable.indexed_variables.is_some_and(|count| count > 0) {
-                arguments["start"] = json!(view.from);
-                arguments["count"] = json!(view.items);
+            if quirks.pages {
+                // One more than is shown tells whether there are more.
+                arguments["start"] = json!(from);
+                arguments["count"] = json!(view.items.saturating_add(1));
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }
@@ -605,11 +611,6 @@ impl Session {
 
 /// Why `print` did not evaluate.
 pub const IMPURE: &str = "\u{0}impure";
-
-/// Whether the children were asked for from the view's first on, so that none need be skipped here.
-fn parent_pages(nodes: &[Node], parent: usize) -> bool {
-    nodes.get(parent).is_some_and(|node| node.total.is_some() && node.reference > 0)
-}
 
 fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
