@@ -174,6 +174,12 @@ pub struct Quirks {
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
     /// A value whose text says little without its children.
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
+    /// Children are given from `start` on and no more than `count`.
+    pub pages: bool,
+    /// How many children a value has, where its text or type tells.
+    pub count: fn(value: &str, kind: Option<&str>) -> Option<u64>,
+    /// The expression for a part of a sequence, where children can't be paged.
+    pub slice: Option<fn(expression: &str, from: u32, count: u32) -> String>,
     /// The signal that an exit code means, where the kernel's own word is not to be had.
     pub exit_signal: fn(code: i64, last_signal: Option<&str>) -> Option<String>,
     /// How long a disconnect that leaves the program running may take before it is taken as done.
@@ -183,6 +189,11 @@ pub struct Quirks {
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
     /// next `continue` would end where the step would have.
     pub forget_step: Option<&'static str>,
+    /// Values have addresses, and `&(x)` is one.
+    pub has_addresses: bool,
+    /// How what a function returned is asked for after a step out of it (context `repl`), and read from the answer as
+    /// type and value; None where it is among the locals.
+    pub returned: Option<(&'static str, fn(&str) -> Option<(String, String)>)>,
     /// What can't be an expression, though the adapter would answer it with something.
     pub is_nonsense: fn(&str) -> bool,
     /// The program's streams are ours only through a `runInTerminal` request.

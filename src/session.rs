@@ -149,6 +149,8 @@ pub struct Session {
     asked_to_pause: bool,
     /// The resume under way is a step, which something else may interrupt.
     stepping: bool,
+    /// The function that the step under way leaves.
+    leaving: Option<String>,
     /// Where `until` is to end.
     until: Option<Breakpoint>,
     /// The first stop is to be the program's beginning.
@@ -210,6 +212,7 @@ impl Session {
             resuming: false,
             asked_to_pause: false,
             stepping: false,
+            leaving: None,
             until: None,
             entering: false,
             standing: None,

@@ -130,10 +130,11 @@ impl Report {
     /// Resumes several times, as long as each ends as a plain step.
     pub async fn repeated(cx: &Context, how: Resume, count: u32, wait: &WaitArgs) -> Result<Self, Failure> {
         let view = View::default();
-        let mut report = None;
+        let mut report: Option<Self> = None;
         for _ in 0..count.max(1) {
             let op = Op::Resume { how: how.clone(), thread: None, wait: wait.to_wait(view) };
-            let next = Self::of(cx, op, view).await?;
+            let mut next = Self::of(cx, op, view).await?;
+            next.printed_before(report.and_then(|before| before.output));
             let goes_on = matches!(&next.stop, Some(stop) if stop.reason == Reason::Step);
             report = Some(next);
             if !goes_on {
@@ -161,6 +162,26 @@ impl Report {
             }
         }
         report
+    }
+
+    /// Puts what was printed on the way, and not told yet, before what was printed last.
+    pub fn printed_before(&mut self, earlier: Option<Printed>) {
+        let Some(mut all) = earlier else { return };
+        if let Some(last) = self.output.take() {
+            all.stdout.push_str(&last.stdout);
+            all.stderr.push_str(&last.stderr);
+            all.log.push_str(&last.log);
+            all.left_out += last.left_out;
+        }
+        for text in [&mut all.stdout, &mut all.stderr, &mut all.log] {
+            let mut cut = text.len().saturating_sub(MAX_OUTPUT);
+            while !text.is_char_boundary(cut) {
+                cut += 1;
+            }
+            text.drain(..cut);
+            all.left_out += cut as u64;
+        }
+        self.output = Some(all);
     }
 
     /// A program that is held before it begins.

@@ -44,13 +44,27 @@ impl Session {
             wishes.push(internal(ENTRY_ID, function.into()));
         }
         wishes.extend(self.until.clone());
-        for (index, word) in self.catch.iter().enumerate() {
+        for (index, word) in self.catch_words().iter().enumerate() {
             let function = self.adapter.quirks.catch_functions.iter().find(|(name, _)| name == word);
             if let (Some((_, function)), Ok(index)) = (function, u32::try_from(index)) {
                 wishes.push(internal(CATCH_ID - index.min(15), (*function).into()));
             }
         }
         wishes
+    }
+
+    /// The `catch` words in force: the user's, else the language's own.
+    fn catch_words(&self) -> &[String] {
+        match &self.target {
+            crate::model::Target::Launch(launch) if self.catch.is_empty() => &launch.catch,
+            _ => &self.catch,
+        }
+    }
+
+    /// The word whose function breakpoint was hit.
+    pub(super) fn caught_word(&self, ids: &[u32]) -> Option<&str> {
+        let index = ids.iter().find_map(|id| CATCH_ID.checked_sub(*id)).filter(|index| *index < 16)?;
+        self.catch_words().get(usize::try_from(index).ok()?).map(String::as_str)
     }
 
     /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.

@@ -115,6 +115,7 @@ pub(super) enum Step {
     Scope { frame: usize },
     Children { node: usize },
     Evaluate { index: usize, attempt: usize },
+    Returned,
 }
 
 /// A look under way.
@@ -216,7 +217,7 @@ impl Session {
         (known.epoch == self.epoch && known.thread == gather.thread && covers).then(|| known.body.clone())
     }
 
-    fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
+    pub(super) fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         if gather.sent >= MAX_REQUESTS {
             return;
@@ -248,6 +249,7 @@ impl Session {
             Step::Scope { frame } => self.on_scope(id, frame, result),
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
+            Step::Returned => self.on_returned(id, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
             self.finish_gather(id);
@@ -272,7 +274,7 @@ impl Session {
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
         let asked = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
         let total = body.stack_frames.len().min(asked);
-        for (index, frame) in body.stack_frames.iter().take(asked).enumerate() {
+        for (index, frame) in body.stack_frames.iter().take(total).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
             let subtle = frame.presentation_hint.as_deref() == Some("subtle");
             gather.frame_ids.push(frame.id);
@@ -288,6 +290,14 @@ impl Session {
         }
         gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
+        if gather.purpose == Purpose::Stop {
+            let frames = std::mem::take(&mut gather.frames);
+            let own = self.own_frame(&frames);
+            let Some(gather) = self.gathers.get_mut(&id) else { return };
+            (gather.frames, gather.frame) = (frames, own);
+            self.ask_returned(id);
+        }
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {
             if total > 0 || gather.frame > 0 {
@@ -297,15 +307,10 @@ impl Session {
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
         let checks = std::mem::take(&mut gather.also_check);
-        let frame_ids = gather.frame_ids.clone();
         match locals {
             Locals::No => {}
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
-            Locals::EveryFrame => {
-                for (frame, frame_id) in frame_ids.into_iter().enumerate() {
-                    self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
-                }
-            }
+            Locals::EveryFrame => self.walk_on(id, 0),
         }
         for (index, expression) in expressions.iter().enumerate() {
             if (self.adapter.quirks.is_nonsense)(expression) {
@@ -330,7 +335,10 @@ impl Session {
     fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
         let scopes = match result {
             Ok(body) => read::<types::ScopesBody>(&body).scopes,
-            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
+            Err(message) => {
+                self.gap(id, format!("locals of frame {frame}: {}", explain(&message)));
+                return self.walk_on(id, frame + 1);
+            }
         };
         let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
         let mut references: Vec<i64> =
@@ -344,6 +352,25 @@ impl Session {
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
             self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
+        }
+        self.walk_on(id, frame + 1);
+    }
+
+    fn on_returned(&mut self, id: u64, result: Result<Json, String>) {
+        let node = self.returned(result).and_then(|variable| self.add_node(id, variable, 0));
+        if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
+            && let Some(list) = gather.locals.get_mut(usize::try_from(gather.frame).unwrap_or(0))
+        {
+            list.insert(0, node);
+        }
+    }
+
+    /// The scopes of one frame after the other: lldb-dap gives all frames' locals the same reference, which is good
+    /// until the next frame's scopes are asked for.
+    fn walk_on(&mut self, id: u64, frame: usize) {
+        let every = |gather: &&Gather| gather.look.locals == Locals::EveryFrame;
+        if let Some(frame_id) = self.gathers.get(&id).filter(every).and_then(|gather| gather.frame_ids.get(frame)) {
+            self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
         }
     }
 
@@ -371,19 +398,20 @@ impl Session {
         let Some(gather) = self.gathers.get(&id) else { return };
         let view = gather.look.view;
         let Some(depth) = gather.nodes.get(parent).map(|node| node.depth + 1) else { return };
-        let asked = if parent_pages(&gather.nodes, parent) { 0 } else { view.from };
+        let skip = if self.adapter.quirks.pages { 0 } else { gather.nodes.get(parent).map_or(0, |node| node.from) };
         let items = usize::try_from(view.items).unwrap_or(usize::MAX);
         let furniture = self.adapter.quirks.is_furniture;
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
         let count = all.len();
-        let skip = usize::try_from(asked).unwrap_or(0);
+        let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
         for variable in all.into_iter().skip(skip).take(items) {
             nodes.extend(self.add_node(id, variable, depth));
         }
         if let Some(node) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(parent)) {
-            if node.total.is_none() {
+            node.more = count > skip.saturating_add(items);
+            if node.total.is_none() && !self.adapter.quirks.pages {
                 node.total = u64::try_from(count).ok();
             }
             node.children = nodes;
@@ -434,8 +462,10 @@ impl Session {
         let view = gather.look.view;
         let opaque = (quirks.is_opaque)(&variable.value, variable.kind.as_deref());
         let text = (quirks.tidy)(&variable.value, variable.kind.as_deref());
-        let count = variable.indexed_variables.or(variable.named_variables);
-        let total = count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        let count = variable.indexed_variables.or(variable.named_variables).and_then(|count| u64::try_from(count).ok());
+        let told = || (quirks.count)(&variable.value, variable.kind.as_deref());
+        let total = count.filter(|count| *count > 0).or_else(told);
+        let from = if depth == 0 { view.from } else { 0 };
         let reference = variable.variables_reference;
         // A value asked for is gone down into as the view says; others only where their text says little.
         let wanted = view.depth > 1 && depth < view.depth;
@@ -455,13 +485,16 @@ impl Session {
             children: Vec::new(),
             expanded: expand,
             opaque,
+            from,
+            more: false,
         });
         let node = gather.nodes.len() - 1;
         if expand {
             let mut arguments = json!({ "variablesReference": reference });
-            if variable.indexed_variables.is_some_and(|count| count > 0) {
-                arguments["start"] = json!(view.from);
-                arguments["count"] = json!(view.items);
+            if quirks.pages {
+                // One more than is shown tells whether there are more.
+                arguments["start"] = json!(from);
+                arguments["count"] = json!(view.items.saturating_add(1));
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }
@@ -578,11 +611,6 @@ impl Session {
 
 /// Why `print` did not evaluate.
 pub const IMPURE: &str = "\u{0}impure";
-
-/// Whether the children were asked for from the view's first on, so that none need be skipped here.
-fn parent_pages(nodes: &[Node], parent: usize) -> bool {
-    nodes.get(parent).is_some_and(|node| node.total.is_some() && node.reference > 0)
-}
 
 fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::gather::{Locals, Look, Purpose};
+use super::stopped::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};
 use crate::failure::Failure;
@@ -209,12 +210,20 @@ impl Session {
         };
         let frame_id = top.id;
         let native = |command: &str| json!({ "expression": (self.adapter.quirks.raw)(command), "frameId": frame_id, "context": "repl" });
+        if matches!(what, Purposeful::Raw(_) | Purposeful::Arguments | Purposeful::Native(_) | Purposeful::Watch(..)) {
+            // lldb-dap gives native commands to the frame whose scopes were asked for last, whatever `frameId` says.
+            self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
+        }
         let quirks = &self.adapter.quirks;
         match what {
             Purposeful::Evaluate(expression) => {
                 let arguments =
                     json!({ "expression": expression, "frameId": frame_id, "context": quirks.eval_context });
                 self.request("evaluate", arguments, Pending::Evaluate(op, look), self.limits.request);
+            }
+            Purposeful::Raw(expression) => {
+                let arguments = json!({ "expression": expression, "frameId": frame_id, "context": "repl" });
+                self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);
             }
             Purposeful::Set { target, value } => {
                 let (command, arguments) = if self.capabilities.has("supportsSetExpression") {
@@ -292,6 +301,9 @@ impl Session {
         }
         self.record("eval", None, json!({ "raw": text }));
         let expression = (self.adapter.quirks.raw)(text);
+        if self.check_stopped(None).is_ok() {
+            return self.with_frame(op, Look::default(), Purposeful::Raw(expression));
+        }
         let arguments = json!({ "expression": expression, "context": "repl" });
         self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);
     }
@@ -325,6 +337,13 @@ impl Session {
                 .hint("stop where one is raised: bugeye catch");
             return self.answer(op, Err(failure));
         }
+        if let crate::model::Reason::Exception { text } = &standing.reason
+            && self.adapter.quirks.catch_functions.iter().any(|(word, _)| word == text)
+        {
+            // Stopped by a function of the runtime, which has told the rest on standard error.
+            let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
+            return self.answer(op, Ok(Answer::Exception(report)));
+        }
         if !self.capabilities.has("supportsExceptionInfoRequest") {
             let failure = self.unsupported("telling about exceptions", "where it happened: bugeye context");
             return self.answer(op, Err(failure));
@@ -346,7 +365,7 @@ impl Session {
                     inner = exception.inner_exception.first();
                 }
                 let report = ExceptionReport {
-                    kind: quoted(details.type_name.as_deref().unwrap_or(&body.exception_id)),
+                    kind: quoted(without_note(details.type_name.as_deref().unwrap_or(&body.exception_id))),
                     message: body.description.or(details.message).as_deref().map(quoted),
                     stack: details.stack_trace,
                     cause,
@@ -365,7 +384,12 @@ impl Session {
 #[derive(Debug)]
 pub(super) enum Purposeful {
     Evaluate(String),
-    Set { target: String, value: String },
+    /// In the selected frame, where there is one.
+    Raw(String),
+    Set {
+        target: String,
+        value: String,
+    },
     Arguments,
     Native(String),
     Watch(String, super::watch::Step),

@@ -30,6 +30,8 @@ impl Session {
         if single {
             arguments["singleThread"] = Json::Bool(true);
         }
+        let top = self.standing.as_ref().and_then(|standing| standing.report.as_ref()?.frames.first());
+        self.leaving = top.filter(|_| how == Resume::Finish).map(|frame| frame.function.clone());
         let command = match how {
             Resume::Continue => "continue",
             Resume::Next => "next",

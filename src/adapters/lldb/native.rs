@@ -26,7 +26,8 @@ pub const NATIVES: Natives = Natives {
     watch: Some(Watching {
         set: |expression, access| {
             let access = match access {
-                Access::Write => "",
+                // Later versions would else stop only at a change.
+                Access::Write => "-w write ",
                 Access::Read => "-w read ",
                 Access::Either => "-w read_write ",
             };
