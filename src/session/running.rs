@@ -25,6 +25,10 @@ impl Session {
             let failure = self.unsupported("running one thread alone", "let all threads go: bugeye continue");
             return self.answer(op, Err(failure));
         }
+        if matches!(how, Resume::Back | Resume::ReverseContinue) && !self.capabilities.has("supportsStepBack") {
+            let failure = self.unsupported("going back in time", "run it again to an earlier place: bugeye restart");
+            return self.answer(op, Err(failure));
+        }
         let current = self.standing.as_ref().map_or(1, |standing| standing.thread);
         let mut arguments = json!({ "threadId": thread.unwrap_or(current) });
         if single {
@@ -37,6 +41,13 @@ impl Session {
             Resume::Next => "next",
             Resume::Step => "stepIn",
             Resume::Finish => "stepOut",
+            Resume::Back => "stepBack",
+            Resume::ReverseContinue => "reverseContinue",
+            Resume::Into(function) => {
+                self.until = Some(function);
+                self.refresh_breakpoints();
+                "next"
+            }
             Resume::Until(place) => {
                 // Breakpoints interrupt a step out: whichever comes first, the place or the return, ends it.
                 self.until = Some(place);
@@ -56,6 +67,7 @@ impl Session {
         }
         self.stepping = command != "continue";
         self.resuming = true;
+        self.early = None;
         self.set_state(SessionState::Running);
         self.record("continued", Some(current), json!({ "how": command }));
         self.add_waiter(op, wait);
@@ -70,9 +82,9 @@ impl Session {
 
     pub(super) fn on_resumed(&mut self, op: OpId, result: Result<Json, String>) {
         match result {
-            Ok(_) => self.resuming = false,
+            Ok(_) => self.on_resume_answered(),
             // It may run all the same; a stop or the end will tell.
-            Err(message) if message == super::SILENT => self.resuming = false,
+            Err(message) if message == super::SILENT => self.settle(),
             Err(message) => {
                 self.resuming = false;
                 if self.standing.is_none()
@@ -90,7 +102,9 @@ impl Session {
     }
 
     pub(super) fn on_continued(&mut self) {
+        self.announces = true;
         self.resuming = false;
+        self.early = None;
         if self.state == SessionState::Stopped {
             // Something else resumed it: a native command, or the adapter.
             self.epoch += 1;

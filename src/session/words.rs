@@ -102,6 +102,10 @@ pub enum Resume {
     Next,
     Step,
     Finish,
+    /// Into this function, if the current line calls it; else to the next line.
+    Into(Breakpoint),
+    Back,
+    ReverseContinue,
     /// To a place in this function, another breakpoint, or the function's return.
     Until(Breakpoint),
 }
@@ -234,6 +238,8 @@ pub enum KernelExit {
 pub enum Timer {
     Request(i64),
     Wait(OpId),
+    /// A stop came early, and was not followed by the announcement of a resume.
+    Settle,
     /// The adapter said the program exited, and should say that it is done.
     Ending,
     Detach(OpId),
