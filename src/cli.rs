@@ -25,6 +25,8 @@ pub struct LocalContext {
     pub paths: Paths,
     pub config: Config,
     pub json: bool,
+    /// The session asked for.
+    pub session: Option<String>,
 }
 
 /// What a process exit code says, as help and documentation show it.
@@ -89,6 +91,10 @@ fn understand(typed: &[OsString], json: bool) -> Result<u8, Failure> {
     let mut ask = Ask { entry, args, session: arguments.get_one::<String>(SESSION).cloned(), manner };
     match entry.run {
         Run::Local(run) => ask.locally(run),
+        Run::Bare(run) => {
+            let context = ask.local_context()?;
+            run(ask.args.take(), &context)
+        }
         Run::Daemon(_) => ask.daemon(),
     }
 }
@@ -208,15 +214,19 @@ type RunLocally = fn(serde_json::Value, &LocalContext) -> Result<serde_json::Val
 
 impl Ask {
     fn locally(&mut self, run: RunLocally) -> Result<u8, Failure> {
+        let context = self.local_context()?;
+        let result = run(self.args.take(), &context);
+        self.show(Answer::new(result))
+    }
+
+    fn local_context(&self) -> Result<LocalContext, Failure> {
         let paths = Paths::locate()?;
         // What runs here is what mends a broken installation: it says that the settings are off, and goes on.
         let config = Config::load(&paths).unwrap_or_else(|failure| {
             warn(&failure, "the defaults are used");
             Config::default()
         });
-        let context = LocalContext { paths, config, json: self.manner.json };
-        let result = run(self.args.take(), &context);
-        self.show(Answer::new(result))
+        Ok(LocalContext { paths, config, json: self.manner.json, session: self.session.clone() })
     }
 
     fn daemon(&mut self) -> Result<u8, Failure> {
@@ -364,7 +374,7 @@ fn write_out(text: &str) -> io::Result<()> {
 }
 
 /// Writes to standard output. A reader that has had enough (`| head`) is no failure; a full disk is.
-fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match write_out(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::io("write the answer", &error)),
         _ => Ok(()),

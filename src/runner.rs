@@ -589,6 +589,12 @@ fn name_of(op: &Op) -> &'static str {
         Op::Arguments(_) => "args",
         Op::Raw(_) => "raw",
         Op::Exception => "exception",
+        Op::Native { .. } => "native",
+        Op::Request { command, .. } => command,
+        Op::Watch { .. } => "watch",
+        Op::Unwatch(_) => "unwatch",
+        Op::Watches => "watches",
+        Op::Jump { .. } => "jump",
         Op::Detach => "detach",
         Op::Stop { .. } => "stop",
     }

@@ -12,6 +12,7 @@ mod inspect;
 mod running;
 mod start;
 mod stopped;
+mod watch;
 mod words;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,10 +21,10 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 pub use breakpoints::UNTIL_ID;
-pub use gather::{IMPURE, Locals, Look, Seen};
+pub use gather::{IMPURE, Locals, Look, Scope, Seen};
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
-    Stream, ThreadLine, Timer, Wait,
+    Stream, ThreadLine, Timer, Wait, WatchLine,
 };
 
 use crate::adapters::{Adapter, Stdio};
@@ -49,6 +50,12 @@ enum Pending {
     ThreadPlace(OpId, usize),
     Evaluate(OpId, Look),
     Names(OpId),
+    Native(OpId),
+    Request(OpId, &'static str),
+    Watch(OpId, watch::Step),
+    /// The values of data breakpoints, at the stop one made.
+    WatchValues,
+    Goto(OpId, watch::Jump),
     Raw(OpId),
     Exception(OpId),
     /// Where a program that is to stop at its beginning stands.
@@ -57,6 +64,8 @@ enum Pending {
     Log(usize),
     /// A condition evaluated again, to see whether it can be.
     Condition(u32),
+    /// The type of what was thrown, to see whether it is one that is wanted.
+    Thrown,
     /// What was thrown, where the stop itself does not say.
     Reason,
     /// A resume that nobody asked for and nobody is told of.
@@ -154,6 +163,10 @@ pub struct Session {
     gathers: BTreeMap<u64, gather::Gather>,
     next_gather: u64,
     logging: Option<stopped::Logging>,
+    /// A throw that is looked at: its event, and the expression that is still to be evaluated.
+    thrown: Option<(crate::dap::types::StoppedBody, String)>,
+    watches: Vec<watch::Watched>,
+    next_watch: u32,
     /// Locals at the last report, to see what changed: the function they belong to, and name → text.
     before: Option<(String, BTreeMap<String, String>)>,
     threads: Vec<crate::dap::types::Thread>,
@@ -207,6 +220,9 @@ impl Session {
             gathers: BTreeMap::new(),
             next_gather: 0,
             logging: None,
+            thrown: None,
+            watches: Vec::new(),
+            next_watch: 1,
             before: None,
             threads: Vec::new(),
             thread_lists: BTreeMap::new(),
@@ -285,6 +301,16 @@ impl Session {
             Op::Arguments(look) => self.arguments(id, look),
             Op::Raw(text) => self.raw(id, &text),
             Op::Exception => self.exception(id),
+            Op::Native { command, look } => self.native(id, command, look),
+            Op::Request { command, arguments, capability, what } => {
+                self.plain_request(id, command, arguments, (capability, what));
+            }
+            Op::Watch { expression, access, condition, look } => {
+                self.watch(id, watch::Step::Set { expression, access, condition }, look);
+            }
+            Op::Unwatch(number) => self.unwatch(id, number),
+            Op::Watches => self.list_watches(id),
+            Op::Jump { file, line, view } => self.jump(id, &file, line, view),
             Op::Detach => self.detach(id),
             Op::Stop { kill } => self.stop(id, kill),
         }
@@ -318,11 +344,17 @@ impl Session {
             Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
             Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
             Pending::Names(op) => self.on_names(op, result),
+            Pending::Native(op) => self.on_native(op, result),
+            Pending::Request(op, what) => self.on_plain_request(op, what, result),
+            Pending::Watch(op, step) => self.on_watch(op, step, result),
+            Pending::WatchValues => self.on_watch_values(result),
+            Pending::Goto(op, jump) => self.on_goto(op, &jump, result),
             Pending::Raw(op) => self.on_raw(op, result),
             Pending::Exception(op) => self.on_exception_info(op, result),
             Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::Condition(id) => self.on_condition(id, result),
+            Pending::Thrown => self.on_thrown(result),
             Pending::Reason => self.on_reason(result),
             Pending::GoOn => self.resuming = false,
             Pending::Quiet => {}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Quirks, Stdio};
+use super::{Adapter, Find, Found, Install, Natives, Quirks, Stdio};
 use crate::model::{Frame, Launch};
 
 /// debugpy writes header and body in two sends on a socket with Nagle's algorithm on; each request then waits 44 ms for
@@ -64,6 +64,17 @@ pub const DEBUGPY: Adapter = Adapter {
         runs_in_terminal: true,
         attach_runs: true,
         entry_function: None,
+    },
+    natives: Natives {
+        failure: |_| None,
+        memory_read: None,
+        memory_bytes: |_| None,
+        memory_write: None,
+        address_of: |expression| format!("id({expression})"),
+        disassemble: None,
+        jump: None,
+        watch: None,
+        thrown_type: None,
     },
 };
 

@@ -1,5 +1,7 @@
 //! LLDB's own adapter, for C, C++ and Rust.
 
+mod native;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -66,6 +68,7 @@ pub const LLDB: Adapter = Adapter {
         attach_runs: false,
         entry_function: Some("main"),
     },
+    natives: native::NATIVES,
 };
 
 /// LLDB names an enum's variants by the low 32 bits of their discriminants, and Rust's formatter looks for all 64: it
@@ -153,7 +156,12 @@ fn argument_names(answer: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_runtime(function: &str, _file: Option<&str>) -> bool {
+fn is_runtime(function: &str, file: Option<&str>) -> bool {
+    // Libraries built elsewhere name their sources by relative paths or Rust's own root; code without sources has none,
+    // or a name made of its module and function.
+    if !file.is_some_and(|file| file.starts_with('/') && !file.starts_with("/rustc/") && !file.contains('`')) {
+        return true;
+    }
     const NAMES: [&str; 4] = ["_start", "start_thread", "clone3", "__clone3"];
     const STARTS: [&str; 11] = [
         "__libc_start",

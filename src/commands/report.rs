@@ -350,6 +350,16 @@ pub fn reason_line(reason: &Reason) -> String {
         Reason::Entry => "entry".into(),
         Reason::Attached => "attached".into(),
         Reason::Reached => "reached".into(),
+        Reason::Watch { id, expression, old, new } => {
+            let expression = quoted(expression);
+            match (old, new) {
+                (Some(old), Some(new)) if old != new => {
+                    format!("watch {id} {expression}: {} -> {}", quoted(old), quoted(new))
+                }
+                (_, Some(value)) => format!("watch {id} {expression}: {}", quoted(value)),
+                _ => format!("watch {id} {expression}"),
+            }
+        }
         Reason::Exception { text } => format!("exception {}", quoted(text)),
         Reason::Signal { name, detail: Some(detail) } => format!("signal {name} ({})", quoted(detail)),
         Reason::Signal { name, detail: None } => format!("signal {name}"),
@@ -515,6 +525,9 @@ pub fn breakpoint_line(report: &BreakpointReport, page: &Page) -> String {
     }
     if let Some(log) = &wish.log {
         let _ = write!(line, ", logs \"{}\"", quoted(log));
+    }
+    if let Some(thread) = wish.thread {
+        let _ = write!(line, ", in thread {thread}");
     }
     if wish.once {
         line.push_str(", once");

@@ -45,6 +45,7 @@ impl Command for Until {
             log: None,
             once: true,
             enabled: true,
+            thread: None,
             session: Some(live.alias.clone()),
             line_text: None,
         };

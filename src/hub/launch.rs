@@ -107,6 +107,7 @@ impl Hub {
                         log: None,
                         once: false,
                         enabled: true,
+                        thread: None,
                         session: Some(alias.into()),
                         line_text: resolved.line_text,
                     });
@@ -262,6 +263,7 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
         stop_on_entry: blueprint.stop_on_entry,
         formatters,
         entry_in_source: is_rust && program.notes.is_empty(),
+        catch: if is_rust { vec!["panic".into()] } else { Vec::new() },
     };
     Ok(Choice { target: Target::Launch(launch), language: program.language, notes: program.notes })
 }

@@ -129,6 +129,7 @@ mod tests {
             log: None,
             once: false,
             enabled: true,
+            thread: None,
             session: None,
             line_text: Some(text.into()),
         }

@@ -25,6 +25,9 @@ pub struct Breakpoint {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
     pub enabled: bool,
+    /// Stops only in this thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<i64>,
     /// Belongs to this session alone and is not kept (`--break` of `start`, `--once`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

@@ -6,16 +6,20 @@
 use serde_json::{Value as Json, json};
 
 use super::expression::is_pure;
+use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
-use crate::model::{Frame, ThreadInfo, Value, Variable, View};
-use crate::render::{cut, quoted};
+use crate::model::{Frame, Reason, ThreadInfo, Value, Variable, View};
+use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
 /// Requests for children that nobody asked for, made because a value says little without them.
 const MAX_UNASKED: usize = 40;
+
+/// Frames asked for at a stop that may be deep in a library.
+const DEEP: u32 = 30;
 
 /// What to look at.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +30,8 @@ pub struct Look {
     /// Frames to show; 0 for no more than the frame that is looked at.
     pub frames: u32,
     pub locals: Locals,
+    /// Which of the frame's scopes count as its locals.
+    pub scope: Scope,
     pub expressions: Vec<String>,
     pub view: View,
 }
@@ -37,6 +43,39 @@ pub enum Locals {
     EveryFrame,
 }
 
+/// A kind of variables.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Locals,
+    Globals,
+    Statics,
+    Closure,
+    Registers,
+    All,
+}
+
+impl Scope {
+    /// Whether a scope of the adapter is of this kind, told by its hint or its name.
+    fn takes(self, scope: &types::Scope) -> bool {
+        let hint = scope.presentation_hint.as_deref().unwrap_or_default();
+        let name = scope.name.to_lowercase();
+        let registers = hint == "registers" || name.contains("register");
+        match self {
+            Self::Locals => {
+                matches!(hint, "locals" | "arguments") || matches!(name.as_str(), "locals" | "arguments" | "local")
+            }
+            Self::Globals => name.contains("global"),
+            Self::Statics => name.contains("static") || name.contains("global"),
+            Self::Closure => name.contains("closure"),
+            Self::Registers => registers,
+            Self::All => !registers,
+        }
+    }
+}
+
 impl Default for Look {
     fn default() -> Self {
         Self {
@@ -44,6 +83,7 @@ impl Default for Look {
             frame: None,
             frames: 0,
             locals: Locals::No,
+            scope: Scope::Locals,
             expressions: Vec::new(),
             view: View::default(),
         }
@@ -78,7 +118,6 @@ pub(super) enum Step {
     Scope { frame: usize },
     Children { node: usize },
     Evaluate { index: usize, attempt: usize },
-    Returned,
 }
 
 /// A look under way.
@@ -104,18 +143,12 @@ pub(super) struct Gather {
     pub also_check: Vec<(u32, String)>,
 }
 
+/// The stack that a stop was reported with. Its frames' ids hold until the program moves.
 #[derive(Debug)]
-struct Node {
-    name: String,
-    text: String,
-    kind: Option<String>,
-    reference: i64,
-    total: Option<u64>,
-    depth: u32,
-    children: Vec<usize>,
-    expanded: bool,
-    /// The text says nothing that the children do not.
-    opaque: bool,
+pub(super) struct Stack {
+    epoch: u64,
+    thread: i64,
+    body: Json,
 }
 
 impl Gather {
@@ -142,7 +175,10 @@ impl Session {
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];
         // One more than is shown tells whether there are more; `totalFrames` is an estimate on some adapters.
-        let levels = look.frames.max(frame + 1) + 1;
+        let mut levels = look.frames.max(frame + 1) + 1;
+        if purpose == Purpose::Stop && !matches!(standing.reason, Reason::Step | Reason::Breakpoint { .. }) {
+            levels = levels.max(DEEP);
+        }
         self.gathers.insert(
             id,
             Gather {
@@ -166,12 +202,27 @@ impl Session {
         );
         if purpose == Purpose::Stop {
             self.ask(id, "threads", Json::Null, Step::Threads);
+        } else if let Some(body) = self.known_stack(id) {
+            if let Some(gather) = self.gathers.get_mut(&id) {
+                gather.open += 1;
+            }
+            return self.on_gathered(id, &Step::Stack, Ok(body));
         }
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.ask(id, "stackTrace", arguments, Step::Stack);
     }
 
-    pub(super) fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
+    /// The stack as it was read at this stop, where a look needs no more than a frame of it: a round trip saved for every
+    /// `print`.
+    fn known_stack(&self, id: u64) -> Option<Json> {
+        let gather = self.gathers.get(&id).filter(|gather| gather.look.frames == 0)?;
+        let known = self.stack.as_ref()?;
+        let frames = known.body.get("stackFrames").and_then(Json::as_array).map_or(0, Vec::len);
+        let covers = usize::try_from(gather.frame).is_ok_and(|frame| frame < frames);
+        (known.epoch == self.epoch && known.thread == gather.thread && covers).then(|| known.body.clone())
+    }
+
+    fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         if gather.sent >= MAX_REQUESTS {
             return;
@@ -203,7 +254,6 @@ impl Session {
             Step::Scope { frame } => self.on_scope(id, frame, result),
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
-            Step::Returned => self.on_returned(id, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
             self.finish_gather(id);
@@ -213,16 +263,26 @@ impl Session {
     fn on_stack(&mut self, id: u64, result: Result<Json, String>) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         let body = match result {
-            Ok(body) => read::<types::StackTraceBody>(&body),
+            Ok(body) => {
+                let stack = read::<types::StackTraceBody>(&body);
+                if gather.is_stop() {
+                    self.stack = Some(Stack { epoch: gather.epoch, thread: gather.thread, body });
+                }
+                stack
+            }
             Err(message) => {
                 gather.gaps.push(format!("the stack can't be read: {}", explain(&message)));
                 return;
             }
         };
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
-        let asked = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
-        let total = body.stack_frames.len().min(asked);
-        for (index, frame) in body.stack_frames.iter().take(asked).enumerate() {
+        let own = body.stack_frames.iter().position(|frame| {
+            !is_runtime(&frame.name, frame.source.as_ref().and_then(|source| source.path.as_deref()))
+        });
+        let first = if gather.is_stop() { own.unwrap_or(0) } else { 0 };
+        let shown = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
+        let total = body.stack_frames.len().min(first.saturating_add(shown));
+        for (index, frame) in body.stack_frames.iter().take(total).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
             let subtle = frame.presentation_hint.as_deref() == Some("subtle");
             gather.frame_ids.push(frame.id);
@@ -238,14 +298,15 @@ impl Session {
         }
         gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
-        if gather.purpose == Purpose::Stop {
-            let frames = std::mem::take(&mut gather.frames);
-            let own = self.own_frame(&frames);
-            let Some(gather) = self.gathers.get_mut(&id) else { return };
-            (gather.frames, gather.frame) = (frames, own);
-            self.ask_returned(id);
+        // A stop deep in a library is shown where the program called it.
+        if gather.is_stop()
+            && let Some(own) = gather.frames.iter().find(|frame| !frame.runtime)
+        {
+            gather.frame = own.index;
+            if let Some(standing) = &mut self.standing {
+                standing.frame = own.index;
+            }
         }
-        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {
             if total > 0 || gather.frame > 0 {
@@ -255,10 +316,15 @@ impl Session {
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
         let checks = std::mem::take(&mut gather.also_check);
+        let frame_ids = gather.frame_ids.clone();
         match locals {
             Locals::No => {}
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
-            Locals::EveryFrame => self.walk_on(id, 0),
+            Locals::EveryFrame => {
+                for (frame, frame_id) in frame_ids.into_iter().enumerate() {
+                    self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
+                }
+            }
         }
         for (index, expression) in expressions.iter().enumerate() {
             if (self.adapter.quirks.is_nonsense)(expression) {
@@ -283,41 +349,20 @@ impl Session {
     fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
         let scopes = match result {
             Ok(body) => read::<types::ScopesBody>(&body).scopes,
-            Err(message) => {
-                self.gap(id, format!("locals of frame {frame}: {}", explain(&message)));
-                return self.walk_on(id, frame + 1);
-            }
+            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
         };
-        let local = |scope: &types::Scope| {
-            matches!(scope.presentation_hint.as_deref(), Some("locals" | "arguments"))
-                || matches!(scope.name.as_str(), "Locals" | "Arguments" | "Local")
-        };
+        let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
         let mut references: Vec<i64> =
-            scopes.iter().filter(|scope| local(scope)).map(|scope| scope.variables_reference).collect();
-        if references.is_empty() {
+            scopes.iter().filter(|scope| wanted.takes(scope)).map(|scope| scope.variables_reference).collect();
+        if references.is_empty() && wanted == Scope::Locals {
             references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
+        }
+        if references.is_empty() {
+            let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
+            self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
             self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
-        }
-        self.walk_on(id, frame + 1);
-    }
-
-    fn on_returned(&mut self, id: u64, result: Result<Json, String>) {
-        let node = self.returned(result).and_then(|variable| self.add_node(id, variable, 0));
-        if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
-            && let Some(list) = gather.locals.get_mut(usize::try_from(gather.frame).unwrap_or(0))
-        {
-            list.insert(0, node);
-        }
-    }
-
-    /// The scopes of one frame after the other: lldb-dap gives all frames' locals the same reference, which is good
-    /// until the next frame's scopes are asked for.
-    fn walk_on(&mut self, id: u64, frame: usize) {
-        let every = |gather: &&Gather| gather.look.locals == Locals::EveryFrame;
-        if let Some(frame_id) = self.gathers.get(&id).filter(every).and_then(|gather| gather.frame_ids.get(frame)) {
-            self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
         }
     }
 
@@ -560,40 +605,4 @@ fn parent_pages(nodes: &[Node], parent: usize) -> bool {
 
 fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
-}
-
-/// Turns nodes into values until the view's bytes are used up.
-struct Budget {
-    chars: u32,
-    bytes: i64,
-    left_out: usize,
-}
-
-impl Budget {
-    fn variable(&mut self, nodes: &[Node], index: usize) -> Option<Variable> {
-        if self.bytes <= 0 {
-            self.left_out += 1;
-            return None;
-        }
-        let name = quoted(&nodes.get(index)?.name);
-        Some(Variable { name, value: self.value(nodes, index), change: None })
-    }
-
-    fn value(&mut self, nodes: &[Node], index: usize) -> Value {
-        let Some(node) = nodes.get(index) else { return Value::default() };
-        let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
-        let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
-        let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX));
-        self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
-        let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();
-        let shown = u64::try_from(children.len()).unwrap_or(0);
-        Value {
-            text: text.to_string(),
-            kind: node.kind.as_deref().map(quoted),
-            hidden: if node.expanded { node.total.unwrap_or(0).saturating_sub(shown) } else { 0 },
-            cut: u64::try_from(cut).unwrap_or(0),
-            deeper: node.reference > 0 && !node.expanded,
-            children,
-        }
-    }
 }

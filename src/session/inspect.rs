@@ -29,7 +29,7 @@ impl Session {
     }
 
     /// The program must stand still, and the thread must exist.
-    fn check_stopped(&self, thread: Option<i64>) -> Result<(), Failure> {
+    pub(super) fn check_stopped(&self, thread: Option<i64>) -> Result<(), Failure> {
         if self.state != SessionState::Stopped || self.standing.is_none() {
             return Err(self.wrong_state());
         }
@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// Finds the frame's id, which changes with every stop, then asks.
-    fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
+    pub(super) fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
         let Some(standing) = &self.standing else { return };
         let thread = look.thread.unwrap_or(standing.thread);
         let frame = look.frame.unwrap_or(if thread == standing.thread { standing.frame } else { 0 });
@@ -209,10 +209,11 @@ impl Session {
             return self.answer(op, Err(failure));
         };
         let frame_id = top.id;
-        if matches!(what, Purposeful::Raw(_) | Purposeful::Arguments) {
+        if matches!(what, Purposeful::Raw(_) | Purposeful::Arguments | Purposeful::Native(_)) {
             // lldb-dap gives native commands to the frame whose scopes were asked for last, whatever `frameId` says.
             self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
         }
+        let native = |command: &str| json!({ "expression": (self.adapter.quirks.raw)(command), "frameId": frame_id, "context": "repl" });
         let quirks = &self.adapter.quirks;
         match what {
             Purposeful::Evaluate(expression) => {
@@ -235,6 +236,16 @@ impl Session {
                     )
                 };
                 self.request(command, arguments, Pending::Evaluate(op, look), self.limits.request);
+            }
+            Purposeful::Native(command) => {
+                self.request("evaluate", native(&command), Pending::Native(op), self.limits.request);
+            }
+            Purposeful::Watch(command, step) => {
+                self.request("evaluate", native(&command), Pending::Watch(op, step), self.limits.request);
+            }
+            Purposeful::Jump(command, view) => {
+                let jump = super::watch::Jump::Done { view };
+                self.request("evaluate", native(&command), Pending::Goto(op, jump), self.limits.request);
             }
             Purposeful::Arguments => {
                 let like = |frame: &types::StackFrame| (frame.name.clone(), frame.line);
@@ -326,13 +337,6 @@ impl Session {
                 .hint("stop where one is raised: bugeye catch");
             return self.answer(op, Err(failure));
         }
-        if let crate::model::Reason::Exception { text } = &standing.reason
-            && self.adapter.quirks.catch_functions.iter().any(|(word, _)| word == text)
-        {
-            // Stopped by a function of the runtime, which has told the rest on standard error.
-            let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
-            return self.answer(op, Ok(Answer::Exception(report)));
-        }
         if !self.capabilities.has("supportsExceptionInfoRequest") {
             let failure = self.unsupported("telling about exceptions", "where it happened: bugeye context");
             return self.answer(op, Err(failure));
@@ -380,6 +384,9 @@ pub(super) enum Purposeful {
         value: String,
     },
     Arguments,
+    Native(String),
+    Watch(String, super::watch::Step),
+    Jump(String, crate::model::View),
 }
 
 impl Look {

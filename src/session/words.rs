@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::gather::{Look, Seen};
+use crate::adapters::Access;
 use crate::dap::Message;
 use crate::failure::Failure;
 use crate::model::{Binding, Breakpoint, Ending, Reason, SessionState, Stop, ThreadInfo, View};
@@ -53,6 +54,32 @@ pub enum Op {
     Arguments(Look),
     Raw(String),
     Exception,
+    /// A native command of the debugger; answered with its text, or its failure.
+    Native {
+        command: String,
+        look: Look,
+    },
+    /// A request of the protocol, sent only if the adapter has the capability; `what` names it for a refusal.
+    Request {
+        command: &'static str,
+        arguments: Json,
+        capability: &'static str,
+        what: &'static str,
+    },
+    Watch {
+        expression: String,
+        access: Access,
+        condition: Option<String>,
+        look: Look,
+    },
+    Unwatch(u32),
+    Watches,
+    /// Goes on from another line of the current function.
+    Jump {
+        file: String,
+        line: u32,
+        view: View,
+    },
     /// Lets the program go on without us.
     Detach,
     /// Ends the program; one that was attached to is let go unless it is to be killed.
@@ -97,6 +124,8 @@ pub enum Answer {
     Text(String),
     Exception(ExceptionReport),
     Names(Vec<String>),
+    Body(Json),
+    Watches(Vec<WatchLine>),
     Done,
 }
 
@@ -116,6 +145,20 @@ pub struct ThreadLine {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub selected: bool,
+}
+
+/// A data breakpoint.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct WatchLine {
+    pub id: u32,
+    pub expression: String,
+    pub access: Access,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    pub hits: u64,
+    /// Debuggee text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
