@@ -1,6 +1,7 @@
 //! The command line: what was typed → a request; an answer → text or JSON and an exit code.
 
 mod help;
+mod typist;
 mod words;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::render::{Page, quoted, quoted_lines};
 use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
+pub use typist::{Typist, typed};
 use words::Meaning;
 
 /// The surroundings of a command that runs in the client's own process.

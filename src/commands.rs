@@ -14,6 +14,7 @@ pub mod config;
 pub mod context;
 pub mod continue_;
 pub mod daemon;
+pub mod demo;
 pub mod detach;
 pub mod disassemble;
 pub mod do_;
@@ -277,6 +278,7 @@ pub const CATALOGUE: &[Entry] = &[
     bare::<do_::Do>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),
+    local::<demo::Demo>(),
     local::<daemon::Daemon>(),
     local::<config::Config>(),
     local::<completions::Completions>(),

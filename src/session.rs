@@ -12,6 +12,7 @@ mod inspect;
 mod running;
 mod start;
 mod stopped;
+mod tree;
 mod watch;
 mod words;
 
@@ -161,6 +162,7 @@ pub struct Session {
     queue: VecDeque<crate::dap::types::StoppedBody>,
     stops: u64,
     gathers: BTreeMap<u64, gather::Gather>,
+    stack: Option<gather::Stack>,
     next_gather: u64,
     logging: Option<stopped::Logging>,
     /// A throw that is looked at: its event, and the expression that is still to be evaluated.
@@ -218,6 +220,7 @@ impl Session {
             queue: VecDeque::new(),
             stops: 0,
             gathers: BTreeMap::new(),
+            stack: None,
             next_gather: 0,
             logging: None,
             thrown: None,
@@ -246,6 +249,7 @@ impl Session {
             Input::Adapter(message) => self.on_message(message),
             Input::Timer(timer) => self.on_timer(timer),
             Input::Exit(exit) => self.on_kernel_exit(exit),
+            Input::Unnoticed => self.on_unnoticed_end(),
             Input::InTerminal { request, pid } => self.on_in_terminal(request, pid),
             Input::Gone { adapter_exit, stderr_tail } => self.on_gone(adapter_exit, stderr_tail),
         }
@@ -285,6 +289,10 @@ impl Session {
         if self.state == SessionState::Lost || (self.state == SessionState::Exited && !matches!(op, Op::Await(_))) {
             let failure = self.ended_failure();
             return self.answer(id, Err(failure));
+        }
+        if !matches!(op, Op::Look(_) | Op::Select { .. } | Op::Threads | Op::Arguments(_)) {
+            // It may change what the stack was read for.
+            self.stack = None;
         }
         match op {
             Op::Start { wishes, catch, run } => self.begin(id, wishes, catch, run),

@@ -304,6 +304,15 @@ impl Session {
         self.kernel_exit = exit;
     }
 
+    /// An adapter may miss its program's end, as debugpy does when a child of the program holds its socket open.
+    pub(super) fn on_unnoticed_end(&mut self) {
+        if self.state.is_live() {
+            self.exiting = true;
+            self.out.push(Effect::AskExit);
+            self.out.push(Effect::Arm(Timer::Ending, std::time::Duration::ZERO));
+        }
+    }
+
     pub(super) fn on_terminated(&mut self) {
         if !self.exiting && self.state.is_live() {
             self.exiting = true;

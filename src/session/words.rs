@@ -169,6 +169,36 @@ pub struct ExceptionReport {
     pub cause: Vec<String>,
 }
 
+impl Op {
+    /// What the record calls an operation: its name, never its payload.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "start",
+            Self::Breakpoints(_) => "breakpoints",
+            Self::Catch(_) => "catch",
+            Self::Resume { .. } => "resume",
+            Self::Pause(_) => "pause",
+            Self::Await(_) => "await",
+            Self::Look(_) => "look",
+            Self::Select { .. } => "select",
+            Self::Threads => "threads",
+            Self::Evaluate { .. } => "eval",
+            Self::Set { .. } => "set",
+            Self::Arguments(_) => "args",
+            Self::Raw(_) => "raw",
+            Self::Exception => "exception",
+            Self::Native { .. } => "native",
+            Self::Request { command, .. } => command,
+            Self::Watch { .. } => "watch",
+            Self::Unwatch(_) => "unwatch",
+            Self::Watches => "watches",
+            Self::Jump { .. } => "jump",
+            Self::Detach => "detach",
+            Self::Stop { .. } => "stop",
+        }
+    }
+}
+
 /// What the session is told.
 #[derive(Debug)]
 pub enum Input {
@@ -179,6 +209,8 @@ pub enum Input {
     Timer(Timer),
     /// The kernel's word on how the program ended; None when it can't tell.
     Exit(Option<KernelExit>),
+    /// The program ended a while ago, and the adapter has not said so.
+    Unnoticed,
     /// `runInTerminal` was carried out.
     InTerminal {
         request: i64,
