@@ -140,6 +140,8 @@ pub struct Quirks {
     pub raw: fn(&str) -> String,
     /// What a `raw` answer says, without the adapter's echo of the question.
     pub raw_answer: fn(&str) -> String,
+    /// Passes are counted before the condition is looked at; elsewhere only those where it is true.
+    pub counts_before_condition: bool,
     /// The hit condition that stops at pass N and every later one.
     pub hit_condition: fn(u32) -> String,
     /// Requests sent when the adapter is ready for configuration, before breakpoints: (command, arguments as JSON).

@@ -38,6 +38,7 @@ pub const DEBUGPY: Adapter = Adapter {
         eval_context: "repl",
         raw: str::to_string,
         raw_answer: str::to_string,
+        counts_before_condition: true,
         hit_condition: |n| format!(">={n}"),
         prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
         announces_continue: true,

@@ -38,6 +38,7 @@ pub const LLDB: Adapter = Adapter {
         eval_context: "watch",
         raw: |text| format!("`{text}"),
         raw_answer: without_echo,
+        counts_before_condition: false,
         hit_condition: |n| n.to_string(),
         prelude: &[],
         announces_continue: true,

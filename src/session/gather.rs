@@ -59,7 +59,7 @@ pub enum Scope {
 
 impl Scope {
     /// Whether a scope of the adapter is of this kind, told by its hint or its name.
-    fn takes(self, scope: &types::Scope) -> bool {
+    pub(super) fn takes(self, scope: &types::Scope) -> bool {
         let hint = scope.presentation_hint.as_deref().unwrap_or_default();
         let name = scope.name.to_lowercase();
         let registers = hint == "registers" || name.contains("register");
@@ -118,22 +118,23 @@ pub(super) enum Step {
     Scope { frame: usize },
     Children { node: usize },
     Evaluate { index: usize, attempt: usize },
+    Returned,
 }
 
 /// A look under way.
 #[derive(Debug)]
 pub(super) struct Gather {
     purpose: Purpose,
-    look: Look,
+    pub(super) look: Look,
     epoch: u64,
     thread: i64,
-    frame: u32,
+    pub(super) frame: u32,
     frames: Vec<Frame>,
-    frame_ids: Vec<i64>,
+    pub(super) frame_ids: Vec<i64>,
     more_frames: bool,
     nodes: Vec<Node>,
     /// The locals of each frame, as nodes.
-    locals: Vec<Vec<usize>>,
+    pub(super) locals: Vec<Vec<usize>>,
     values: Vec<Option<Result<usize, String>>>,
     gaps: Vec<String>,
     open: usize,
@@ -222,7 +223,7 @@ impl Session {
         (known.epoch == self.epoch && known.thread == gather.thread && covers).then(|| known.body.clone())
     }
 
-    fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
+    pub(super) fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         if gather.sent >= MAX_REQUESTS {
             return;
@@ -254,6 +255,7 @@ impl Session {
             Step::Scope { frame } => self.on_scope(id, frame, result),
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
+            Step::Returned => self.on_returned(id, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
             self.finish_gather(id);
@@ -316,15 +318,11 @@ impl Session {
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
         let checks = std::mem::take(&mut gather.also_check);
-        let frame_ids = gather.frame_ids.clone();
+        self.ask_returned(id);
         match locals {
             Locals::No => {}
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
-            Locals::EveryFrame => {
-                for (frame, frame_id) in frame_ids.into_iter().enumerate() {
-                    self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
-                }
-            }
+            Locals::EveryFrame => self.walk_on(id, 0),
         }
         for (index, expression) in expressions.iter().enumerate() {
             if (self.adapter.quirks.is_nonsense)(expression) {
@@ -344,44 +342,6 @@ impl Session {
         let context = self.adapter.quirks.print_contexts.get(attempt).copied().unwrap_or("watch");
         let arguments = json!({ "expression": expression, "frameId": frame_id, "context": context });
         self.ask(id, "evaluate", arguments, Step::Evaluate { index, attempt });
-    }
-
-    fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
-        let scopes = match result {
-            Ok(body) => read::<types::ScopesBody>(&body).scopes,
-            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
-        };
-        let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
-        let mut references: Vec<i64> =
-            scopes.iter().filter(|scope| wanted.takes(scope)).map(|scope| scope.variables_reference).collect();
-        if references.is_empty() && wanted == Scope::Locals {
-            references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
-        }
-        if references.is_empty() {
-            let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
-            self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
-        }
-        for reference in references.into_iter().filter(|reference| *reference > 0) {
-            self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
-        }
-    }
-
-    fn on_scope(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
-        let variables = match result {
-            Ok(body) => read::<types::VariablesBody>(&body).variables,
-            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
-        };
-        for variable in variables {
-            if (self.adapter.quirks.is_furniture)(&variable.name, &variable.value) {
-                continue;
-            }
-            let node = self.add_node(id, variable, 0);
-            if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
-                && let Some(list) = gather.locals.get_mut(frame)
-            {
-                list.push(node);
-            }
-        }
     }
 
     fn on_children(&mut self, id: u64, parent: usize, result: Result<Json, String>) {
@@ -447,7 +407,7 @@ impl Session {
     }
 
     /// Takes a value into the tree, and goes down where the view or the reader needs it.
-    fn add_node(&mut self, id: u64, variable: DapVariable, depth: u32) -> Option<usize> {
+    pub(super) fn add_node(&mut self, id: u64, variable: DapVariable, depth: u32) -> Option<usize> {
         let quirks = &self.adapter.quirks;
         let gather = self.gathers.get_mut(&id)?;
         let view = gather.look.view;
@@ -487,7 +447,7 @@ impl Session {
         Some(node)
     }
 
-    fn gap(&mut self, id: u64, text: String) {
+    pub(super) fn gap(&mut self, id: u64, text: String) {
         if let Some(gather) = self.gathers.get_mut(&id) {
             gather.gaps.push(text);
         }
@@ -603,6 +563,6 @@ fn parent_pages(nodes: &[Node], parent: usize) -> bool {
     nodes.get(parent).is_some_and(|node| node.total.is_some() && node.reference > 0)
 }
 
-fn explain(message: &str) -> String {
+pub(super) fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
 }
