@@ -140,8 +140,6 @@ pub struct Quirks {
     pub raw: fn(&str) -> String,
     /// What a `raw` answer says, without the adapter's echo of the question.
     pub raw_answer: fn(&str) -> String,
-    /// Passes are counted before the condition is looked at; elsewhere only those where it is true.
-    pub counts_before_condition: bool,
     /// The hit condition that stops at pass N and every later one.
     pub hit_condition: fn(u32) -> String,
     /// Requests sent when the adapter is ready for configuration, before breakpoints: (command, arguments as JSON).
@@ -176,6 +174,12 @@ pub struct Quirks {
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
     /// A value whose text says little without its children.
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
+    /// Children are given from `start` on and no more than `count`.
+    pub pages: bool,
+    /// How many children a value has, where its text or type tells.
+    pub count: fn(value: &str, kind: Option<&str>) -> Option<u64>,
+    /// The expression for a part of a sequence, where children can't be paged.
+    pub slice: Option<fn(expression: &str, from: u32, count: u32) -> String>,
     /// The signal that an exit code means, where the kernel's own word is not to be had.
     pub exit_signal: fn(code: i64, last_signal: Option<&str>) -> Option<String>,
     /// How long a disconnect that leaves the program running may take before it is taken as done.

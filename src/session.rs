@@ -7,7 +7,6 @@
 
 mod breakpoints;
 mod expression;
-mod frames;
 mod gather;
 mod inspect;
 mod running;

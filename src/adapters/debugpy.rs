@@ -38,7 +38,6 @@ pub const DEBUGPY: Adapter = Adapter {
         eval_context: "repl",
         raw: str::to_string,
         raw_answer: str::to_string,
-        counts_before_condition: true,
         hit_condition: |n| format!(">={n}"),
         prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
         announces_continue: true,
@@ -55,6 +54,9 @@ pub const DEBUGPY: Adapter = Adapter {
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
         is_opaque: |value, _| value.contains(" object at 0x"),
+        pages: false,
+        count: |_, _| None,
+        slice: Some(slice),
         exit_signal: |code, _| signal_of(code),
         detach_grace: Duration::from_millis(700),
         detach_command: None,
@@ -146,6 +148,15 @@ fn literal(text: &str) -> String {
     }
     out.push('\'');
     out
+}
+
+/// A part of any iterable; of a dictionary with its values.
+fn slice(expression: &str, from: u32, count: u32) -> String {
+    let to = from.saturating_add(count);
+    format!(
+        "(lambda value, cut: dict(cut(value.items(), {from}, {to})) if isinstance(value, dict) \
+         else list(cut(value, {from}, {to})))(({expression}), __import__('itertools').islice)"
+    )
 }
 
 /// Evaluation happens in the stopped thread, above the program's own frames: the frame is found by walking out to its

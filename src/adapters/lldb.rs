@@ -38,7 +38,6 @@ pub const LLDB: Adapter = Adapter {
         eval_context: "watch",
         raw: |text| format!("`{text}"),
         raw_answer: without_echo,
-        counts_before_condition: false,
         hit_condition: |n| n.to_string(),
         prelude: &[],
         announces_continue: true,
@@ -55,6 +54,9 @@ pub const LLDB: Adapter = Adapter {
         error_text,
         tidy,
         is_opaque,
+        pages: true,
+        count,
+        slice: None,
         exit_signal: |code, last_signal| {
             // An exit by a signal is told as its number, which exit(11) is too: only a stop by that signal decides.
             last_signal.filter(|name| signal_number(name) == Some(code)).map(Into::into)
@@ -270,6 +272,15 @@ fn returned(answer: &str) -> Option<(String, String)> {
     Some((kind.to_string(), value[..end].trim().to_string()))
 }
 
+/// `size=3` of a container, `int[10000]` of an array.
+fn count(value: &str, kind: Option<&str>) -> Option<u64> {
+    if let Some(rest) = value.strip_prefix("size=") {
+        return rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    }
+    let kind = kind?.strip_suffix(']')?;
+    kind[kind.find('[')? + 1..].split(']').next()?.parse().ok()
+}
+
 /// Two names side by side, outside parentheses and strings: lldb's variable paths would read one and ignore the other.
 fn has_two_words(expression: &str) -> bool {
     let mut depth = 0;
@@ -395,6 +406,14 @@ mod tests {
         for fine in ["i", "i + sum", "(unsigned int) x", "a [1]", "sizeof x", "\"a b\"", "x == y", "a->b"] {
             assert!(!has_two_words(fine), "{fine}");
         }
+    }
+
+    #[test]
+    fn containers_and_arrays_tell_their_size() {
+        assert_eq!(count("size=3", None), Some(3));
+        assert_eq!(count("{1, 2}", Some("int[10000]")), Some(10_000));
+        assert_eq!(count("", Some("int[2][3]")), Some(2));
+        assert_eq!(count("{x:1}", Some("P")), None);
     }
 
     #[test]

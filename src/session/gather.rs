@@ -10,16 +10,13 @@ use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
-use crate::model::{Frame, Reason, ThreadInfo, Value, Variable, View};
+use crate::model::{Frame, ThreadInfo, Value, Variable, View};
 use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
 /// Requests for children that nobody asked for, made because a value says little without them.
 const MAX_UNASKED: usize = 40;
-
-/// Frames asked for at a stop that may be deep in a library.
-const DEEP: u32 = 30;
 
 /// What to look at.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +56,7 @@ pub enum Scope {
 
 impl Scope {
     /// Whether a scope of the adapter is of this kind, told by its hint or its name.
-    pub(super) fn takes(self, scope: &types::Scope) -> bool {
+    fn takes(self, scope: &types::Scope) -> bool {
         let hint = scope.presentation_hint.as_deref().unwrap_or_default();
         let name = scope.name.to_lowercase();
         let registers = hint == "registers" || name.contains("register");
@@ -125,16 +122,16 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Gather {
     purpose: Purpose,
-    pub(super) look: Look,
+    look: Look,
     epoch: u64,
     thread: i64,
-    pub(super) frame: u32,
+    frame: u32,
     frames: Vec<Frame>,
-    pub(super) frame_ids: Vec<i64>,
+    frame_ids: Vec<i64>,
     more_frames: bool,
     nodes: Vec<Node>,
     /// The locals of each frame, as nodes.
-    pub(super) locals: Vec<Vec<usize>>,
+    locals: Vec<Vec<usize>>,
     values: Vec<Option<Result<usize, String>>>,
     gaps: Vec<String>,
     open: usize,
@@ -176,10 +173,7 @@ impl Session {
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];
         // One more than is shown tells whether there are more; `totalFrames` is an estimate on some adapters.
-        let mut levels = look.frames.max(frame + 1) + 1;
-        if purpose == Purpose::Stop && !matches!(standing.reason, Reason::Step | Reason::Breakpoint { .. }) {
-            levels = levels.max(DEEP);
-        }
+        let levels = look.frames.max(frame + 1) + 1;
         self.gathers.insert(
             id,
             Gather {
@@ -278,12 +272,8 @@ impl Session {
             }
         };
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
-        let own = body.stack_frames.iter().position(|frame| {
-            !is_runtime(&frame.name, frame.source.as_ref().and_then(|source| source.path.as_deref()))
-        });
-        let first = if gather.is_stop() { own.unwrap_or(0) } else { 0 };
-        let shown = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
-        let total = body.stack_frames.len().min(first.saturating_add(shown));
+        let asked = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
+        let total = body.stack_frames.len().min(asked);
         for (index, frame) in body.stack_frames.iter().take(total).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
             let subtle = frame.presentation_hint.as_deref() == Some("subtle");
@@ -300,15 +290,14 @@ impl Session {
         }
         gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
-        // A stop deep in a library is shown where the program called it.
-        if gather.is_stop()
-            && let Some(own) = gather.frames.iter().find(|frame| !frame.runtime)
-        {
-            gather.frame = own.index;
-            if let Some(standing) = &mut self.standing {
-                standing.frame = own.index;
-            }
+        if gather.purpose == Purpose::Stop {
+            let frames = std::mem::take(&mut gather.frames);
+            let own = self.own_frame(&frames);
+            let Some(gather) = self.gathers.get_mut(&id) else { return };
+            (gather.frames, gather.frame) = (frames, own);
+            self.ask_returned(id);
         }
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {
             if total > 0 || gather.frame > 0 {
@@ -318,7 +307,6 @@ impl Session {
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
         let checks = std::mem::take(&mut gather.also_check);
-        self.ask_returned(id);
         match locals {
             Locals::No => {}
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
@@ -344,25 +332,86 @@ impl Session {
         self.ask(id, "evaluate", arguments, Step::Evaluate { index, attempt });
     }
 
+    fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
+        let scopes = match result {
+            Ok(body) => read::<types::ScopesBody>(&body).scopes,
+            Err(message) => {
+                self.gap(id, format!("locals of frame {frame}: {}", explain(&message)));
+                return self.walk_on(id, frame + 1);
+            }
+        };
+        let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
+        let mut references: Vec<i64> =
+            scopes.iter().filter(|scope| wanted.takes(scope)).map(|scope| scope.variables_reference).collect();
+        if references.is_empty() && wanted == Scope::Locals {
+            references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
+        }
+        if references.is_empty() {
+            let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
+            self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
+        }
+        for reference in references.into_iter().filter(|reference| *reference > 0) {
+            self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
+        }
+        self.walk_on(id, frame + 1);
+    }
+
+    fn on_returned(&mut self, id: u64, result: Result<Json, String>) {
+        let node = self.returned(result).and_then(|variable| self.add_node(id, variable, 0));
+        if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
+            && let Some(list) = gather.locals.get_mut(usize::try_from(gather.frame).unwrap_or(0))
+        {
+            list.insert(0, node);
+        }
+    }
+
+    /// The scopes of one frame after the other: lldb-dap gives all frames' locals the same reference, which is good
+    /// until the next frame's scopes are asked for.
+    fn walk_on(&mut self, id: u64, frame: usize) {
+        let every = |gather: &&Gather| gather.look.locals == Locals::EveryFrame;
+        if let Some(frame_id) = self.gathers.get(&id).filter(every).and_then(|gather| gather.frame_ids.get(frame)) {
+            self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
+        }
+    }
+
+    fn on_scope(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
+        let variables = match result {
+            Ok(body) => read::<types::VariablesBody>(&body).variables,
+            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
+        };
+        for variable in variables {
+            if (self.adapter.quirks.is_furniture)(&variable.name, &variable.value) {
+                continue;
+            }
+            let node = self.add_node(id, variable, 0);
+            if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
+                && let Some(list) = gather.locals.get_mut(frame)
+            {
+                list.push(node);
+            }
+        }
+    }
+
     fn on_children(&mut self, id: u64, parent: usize, result: Result<Json, String>) {
         let Ok(body) = result else { return };
         let variables = read::<types::VariablesBody>(&body).variables;
         let Some(gather) = self.gathers.get(&id) else { return };
         let view = gather.look.view;
         let Some(depth) = gather.nodes.get(parent).map(|node| node.depth + 1) else { return };
-        let asked = if parent_pages(&gather.nodes, parent) { 0 } else { view.from };
+        let skip = if self.adapter.quirks.pages { 0 } else { gather.nodes.get(parent).map_or(0, |node| node.from) };
         let items = usize::try_from(view.items).unwrap_or(usize::MAX);
         let furniture = self.adapter.quirks.is_furniture;
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
         let count = all.len();
-        let skip = usize::try_from(asked).unwrap_or(0);
+        let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
         for variable in all.into_iter().skip(skip).take(items) {
             nodes.extend(self.add_node(id, variable, depth));
         }
         if let Some(node) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(parent)) {
-            if node.total.is_none() {
+            node.more = count > skip.saturating_add(items);
+            if node.total.is_none() && !self.adapter.quirks.pages {
                 node.total = u64::try_from(count).ok();
             }
             node.children = nodes;
@@ -407,14 +456,16 @@ impl Session {
     }
 
     /// Takes a value into the tree, and goes down where the view or the reader needs it.
-    pub(super) fn add_node(&mut self, id: u64, variable: DapVariable, depth: u32) -> Option<usize> {
+    fn add_node(&mut self, id: u64, variable: DapVariable, depth: u32) -> Option<usize> {
         let quirks = &self.adapter.quirks;
         let gather = self.gathers.get_mut(&id)?;
         let view = gather.look.view;
         let opaque = (quirks.is_opaque)(&variable.value, variable.kind.as_deref());
         let text = (quirks.tidy)(&variable.value, variable.kind.as_deref());
-        let count = variable.indexed_variables.or(variable.named_variables);
-        let total = count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        let count = variable.indexed_variables.or(variable.named_variables).and_then(|count| u64::try_from(count).ok());
+        let told = || (quirks.count)(&variable.value, variable.kind.as_deref());
+        let total = count.filter(|count| *count > 0).or_else(told);
+        let from = if depth == 0 { view.from } else { 0 };
         let reference = variable.variables_reference;
         // A value asked for is gone down into as the view says; others only where their text says little.
         let wanted = view.depth > 1 && depth < view.depth;
@@ -434,20 +485,23 @@ impl Session {
             children: Vec::new(),
             expanded: expand,
             opaque,
+            from,
+            more: false,
         });
         let node = gather.nodes.len() - 1;
         if expand {
             let mut arguments = json!({ "variablesReference": reference });
-            if variable.indexed_variables.is_some_and(|count| count > 0) {
-                arguments["start"] = json!(view.from);
-                arguments["count"] = json!(view.items);
+            if quirks.pages {
+                // One more than is shown tells whether there are more.
+                arguments["start"] = json!(from);
+                arguments["count"] = json!(view.items.saturating_add(1));
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }
         Some(node)
     }
 
-    pub(super) fn gap(&mut self, id: u64, text: String) {
+    fn gap(&mut self, id: u64, text: String) {
         if let Some(gather) = self.gathers.get_mut(&id) {
             gather.gaps.push(text);
         }
@@ -558,11 +612,6 @@ impl Session {
 /// Why `print` did not evaluate.
 pub const IMPURE: &str = "\u{0}impure";
 
-/// Whether the children were asked for from the view's first on, so that none need be skipped here.
-fn parent_pages(nodes: &[Node], parent: usize) -> bool {
-    nodes.get(parent).is_some_and(|node| node.total.is_some() && node.reference > 0)
-}
-
-pub(super) fn explain(message: &str) -> String {
+fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
 }

@@ -209,11 +209,11 @@ impl Session {
             return self.answer(op, Err(failure));
         };
         let frame_id = top.id;
-        if matches!(what, Purposeful::Raw(_) | Purposeful::Arguments | Purposeful::Native(_)) {
+        let native = |command: &str| json!({ "expression": (self.adapter.quirks.raw)(command), "frameId": frame_id, "context": "repl" });
+        if matches!(what, Purposeful::Raw(_) | Purposeful::Arguments | Purposeful::Native(_) | Purposeful::Watch(..)) {
             // lldb-dap gives native commands to the frame whose scopes were asked for last, whatever `frameId` says.
             self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
         }
-        let native = |command: &str| json!({ "expression": (self.adapter.quirks.raw)(command), "frameId": frame_id, "context": "repl" });
         let quirks = &self.adapter.quirks;
         match what {
             Purposeful::Evaluate(expression) => {
@@ -336,6 +336,13 @@ impl Session {
             let failure = Failure::wrong_state("the program did not stop on an exception or a signal")
                 .hint("stop where one is raised: bugeye catch");
             return self.answer(op, Err(failure));
+        }
+        if let crate::model::Reason::Exception { text } = &standing.reason
+            && self.adapter.quirks.catch_functions.iter().any(|(word, _)| word == text)
+        {
+            // Stopped by a function of the runtime, which has told the rest on standard error.
+            let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
+            return self.answer(op, Ok(Answer::Exception(report)));
         }
         if !self.capabilities.has("supportsExceptionInfoRequest") {
             let failure = self.unsupported("telling about exceptions", "where it happened: bugeye context");

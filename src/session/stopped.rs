@@ -3,10 +3,13 @@
 use serde_json::{Value as Json, json};
 
 use super::breakpoints::{ENTRY_ID, UNTIL_ID, is_internal};
-use super::gather::{Locals, Look, Purpose, Seen};
+use super::gather::{Locals, Look, Purpose, Seen, Step};
 use super::{Answer, Effect, Outcome, Pending, Session, Standing, Stream, Timer};
-use crate::dap::types::{self, StoppedBody, read};
-use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
+use crate::dap::types::{self, DapVariable, StoppedBody, read};
+use crate::model::{Breakpoint, Change, Frame, Reason, SessionState, Stop, Target, ThreadInfo, View};
+
+/// Frames that are read at a stop that may be deep in a library.
+const LIBRARY_FRAMES: u32 = 24;
 
 /// A log breakpoint was hit: its values are on their way.
 #[derive(Debug)]
@@ -53,19 +56,16 @@ impl Session {
         }
     }
 
-    /// A breakpoint that was removed since stops nobody any more.
-    pub(super) fn forget_removed(&mut self) {
-        let mut queue = std::mem::take(&mut self.queue);
-        queue.retain(|body| body.all_threads_stopped == Some(false) || !self.hit_wishes(body).is_empty());
-        self.queue = queue;
-    }
-
     /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
     pub(super) fn next_queued(&mut self) -> bool {
-        self.forget_removed();
-        let Some(body) = self.queue.pop_front() else { return false };
-        self.arrive(body);
-        true
+        while let Some(body) = self.queue.pop_front() {
+            // Its breakpoint may have been removed since.
+            if body.all_threads_stopped == Some(false) || !self.hit_wishes(&body).is_empty() {
+                self.arrive(body);
+                return true;
+            }
+        }
+        false
     }
 
     fn stands_in(&self, thread: Option<i64>) -> bool {
@@ -398,8 +398,43 @@ impl Session {
             let arguments = json!({ "threadId": thread });
             self.request("exceptionInfo", arguments, Pending::Reason, self.limits.inspect);
         }
-        let look = Look { frames: view.frames, locals: Locals::Selected, view, ..Look::default() };
+        let frames = if self.may_be_elsewhere() { view.frames.max(LIBRARY_FRAMES) } else { view.frames };
+        let look = Look { frames, locals: Locals::Selected, view, ..Look::default() };
         self.gather(Purpose::Stop, look);
+    }
+
+    /// After a step out, what the function returned, where the adapter does not show it among the locals.
+    pub(super) fn ask_returned(&mut self, id: u64) {
+        let stepped = self.standing.as_ref().is_some_and(|standing| standing.reason == Reason::Step);
+        if let (true, Some(_), Some((command, _))) = (stepped, &self.leaving, self.adapter.quirks.returned) {
+            self.ask(id, "evaluate", json!({ "expression": command, "context": "repl" }), Step::Returned);
+        }
+    }
+
+    pub(super) fn returned(&mut self, result: Result<Json, String>) -> Option<DapVariable> {
+        let function = self.leaving.take()?;
+        let answer: types::EvaluateBody = read(&result.ok()?);
+        let (kind, value) = (self.adapter.quirks.returned?.1)(&answer.result)?;
+        Some(DapVariable { name: format!("(return) {function}"), value, kind: Some(kind), ..DapVariable::default() })
+    }
+
+    /// Whether the program may stand in a library it called, where its author has nothing to look at.
+    fn may_be_elsewhere(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| {
+            matches!(
+                standing.reason,
+                Reason::Signal { .. } | Reason::Exception { .. } | Reason::Pause | Reason::Attached
+            )
+        })
+    }
+
+    /// The frame to select at a stop: the innermost of the program's own code, with a source that can be shown.
+    pub(super) fn own_frame(&self, frames: &[Frame]) -> u32 {
+        let own = |frame: &&Frame| {
+            let shown = |file: &String| file.starts_with('/') && !file.starts_with("/rustc/");
+            !frame.runtime && frame.line.is_some() && frame.file.as_ref().is_some_and(shown)
+        };
+        if self.may_be_elsewhere() { frames.iter().find(own).map_or(0, |frame| frame.index) } else { 0 }
     }
 
     fn check_condition_here(&mut self, id: u32, condition: String) {
@@ -456,10 +491,13 @@ impl Session {
                 reason = Reason::Breakpoint { ids: found, hit };
             }
         }
+        let shown = self.waiters.first().map_or_else(View::default, |waiter| waiter.view).frames;
+        let shown = usize::try_from(shown).unwrap_or(usize::MAX);
         let Some(standing) = &mut self.standing else { return };
         standing.reason = reason.clone();
-        let shown = seen.frames.iter().find(|frame| frame.index == seen.frame);
-        let function = shown.map(|frame| frame.function.clone()).unwrap_or_default();
+        standing.frame = seen.frame;
+        let at = usize::try_from(seen.frame).unwrap_or(0);
+        let function = seen.frames.get(at).map(|frame| frame.function.clone()).unwrap_or_default();
         let mut locals = seen.locals;
         let same_function = self.before.as_ref().is_some_and(|(before, _)| *before == function);
         if let Some((_, before)) = self.before.as_ref().filter(|_| same_function) {
@@ -477,8 +515,8 @@ impl Session {
             reason,
             thread: seen.thread,
             frame: seen.frame,
-            frames: seen.frames,
-            more_frames: seen.more_frames,
+            more_frames: seen.more_frames || seen.frames.len() > at + shown,
+            frames: seen.frames.into_iter().take(at + shown).collect(),
             locals,
             same_function,
             condition_failed: standing.condition_failed.clone(),

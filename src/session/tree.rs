@@ -18,6 +18,10 @@ pub(super) struct Node {
     pub expanded: bool,
     /// The text says nothing that the children do not.
     pub opaque: bool,
+    /// The first child that was asked for.
+    pub from: u32,
+    /// There were more children than asked for.
+    pub more: bool,
 }
 
 /// Turns nodes into values until the view's bytes are used up.
@@ -45,10 +49,13 @@ impl Budget {
         self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
         let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();
         let shown = u64::try_from(children.len()).unwrap_or(0);
+        let after = |total: u64| total.saturating_sub(shown + u64::from(node.from));
+        let hidden = if node.expanded { node.total.map_or(0, after) } else { 0 };
         Value {
             text: text.to_string(),
             kind: node.kind.as_deref().map(quoted),
-            hidden: if node.expanded { node.total.unwrap_or(0).saturating_sub(shown) } else { 0 },
+            more: node.more && hidden == 0,
+            hidden,
             cut: u64::try_from(cut).unwrap_or(0),
             deeper: node.reference > 0 && !node.expanded,
             children,
