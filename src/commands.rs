@@ -5,6 +5,7 @@
 
 pub mod attach;
 pub mod await_;
+pub mod back;
 pub mod backtrace;
 pub mod break_;
 pub mod breaks;
@@ -252,6 +253,8 @@ pub const CATALOGUE: &[Entry] = &[
     served::<finish::Finish>(),
     served::<until::Until>(),
     served::<jump::Jump>(),
+    served::<back::Back>(),
+    served::<back::ReverseContinue>(),
     served::<pause::Pause>(),
     served::<await_::Await>(),
     served::<context::Context>(),

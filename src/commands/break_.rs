@@ -79,17 +79,14 @@ impl Command for Break {
         let owner = session.as_ref().filter(|_| once).map(|live| live.alias.clone());
         let (wish, known) = cx.hub.edit_wishes(&project, |table| {
             let mut wish = Breakpoint {
-                id: 0,
-                place: resolved.place,
-                asked,
                 condition,
                 hits,
                 log,
                 once,
-                enabled: true,
                 thread,
                 session: owner,
                 line_text: resolved.line_text,
+                ..Breakpoint::new(0, resolved.place, asked)
             };
             // The same place again changes what is there; two breakpoints on one line would count twice.
             match table.breakpoints.iter_mut().find(|known| known.place == wish.place && known.session == wish.session)

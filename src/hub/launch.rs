@@ -99,17 +99,9 @@ impl Hub {
                 .map(|(asked, resolved)| {
                     let id = table.next_id();
                     table.breakpoints.push(Breakpoint {
-                        id,
-                        place: resolved.place,
-                        asked,
-                        condition: None,
-                        hits: None,
-                        log: None,
-                        once: false,
-                        enabled: true,
-                        thread: None,
                         session: Some(alias.into()),
                         line_text: resolved.line_text,
+                        ..Breakpoint::new(id, resolved.place, asked)
                     });
                     id
                 })

@@ -36,6 +36,26 @@ pub struct Breakpoint {
     pub line_text: Option<String>,
 }
 
+impl Breakpoint {
+    /// A plain breakpoint at a place.
+    #[must_use]
+    pub fn new(id: u32, place: Place, asked: impl Into<String>) -> Self {
+        Self {
+            id,
+            place,
+            asked: asked.into(),
+            condition: None,
+            hits: None,
+            log: None,
+            once: false,
+            enabled: true,
+            thread: None,
+            session: None,
+            line_text: None,
+        }
+    }
+}
+
 /// What an adapter made of a wish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Binding {

@@ -397,19 +397,8 @@ impl Session {
 }
 
 fn internal(id: u32, function: String) -> Breakpoint {
-    Breakpoint {
-        id,
-        asked: function.clone(),
-        place: Place::Function { module: None, name: function },
-        condition: None,
-        hits: None,
-        log: None,
-        once: false,
-        enabled: true,
-        thread: None,
-        session: None,
-        line_text: None,
-    }
+    let place = Place::Function { module: None, name: function.clone() };
+    Breakpoint::new(id, place, function)
 }
 
 fn pending_bound(why: String) -> Bound {

@@ -102,6 +102,10 @@ pub enum Resume {
     Next,
     Step,
     Finish,
+    /// Into this function, if the current line calls it; else to the next line.
+    Into(Breakpoint),
+    Back,
+    ReverseContinue,
     /// To a place in this function, another breakpoint, or the function's return.
     Until(Breakpoint),
 }
