@@ -166,6 +166,8 @@ pub struct Quirks {
     pub catch_words: &'static [(&'static str, &'static str)],
     /// Variables that are the adapter's own furniture, not the program's.
     pub is_furniture: fn(name: &str, value: &str) -> bool,
+    /// The furniture that tells how many items a value has.
+    pub length: Option<&'static str>,
     /// Frames of the language's runtime, below the program's own.
     pub is_runtime: fn(function: &str, file: Option<&str>) -> bool,
     /// Files of the language's own library: an exception with nothing else on the stack is not the program's.

@@ -50,6 +50,7 @@ pub const DEBUGPY: Adapter = Adapter {
         catch_functions: &[],
         catch_words: &[("throw", "raised"), ("panic", "uncaught")],
         is_furniture,
+        length: Some("len()"),
         is_runtime,
         is_library,
         function_name: str::to_string,

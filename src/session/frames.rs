@@ -105,6 +105,16 @@ impl Session {
         if self.may_be_elsewhere() { frames.iter().find(own).map_or(0, |frame| frame.index) } else { 0 }
     }
 
+    /// Asks for what a pointer points at.
+    pub(super) fn expand_pointer(&mut self, id: u64, node: usize) {
+        let Some(node_of) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(node)) else { return };
+        if node_of.reference > 0 && !node_of.expanded && node_of.text.starts_with("0x") {
+            (node_of.expanded, node_of.opaque) = (true, true);
+            let arguments = json!({ "variablesReference": node_of.reference });
+            self.ask(id, "variables", arguments, Step::Children { node });
+        }
+    }
+
     /// Whether no frame is of the program: its interpreter raised and caught something of its own.
     pub(super) fn is_foreign(&self, seen: &Seen) -> bool {
         let is_library = self.adapter.quirks.is_library;

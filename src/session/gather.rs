@@ -129,7 +129,7 @@ pub(super) struct Gather {
     frames: Vec<Frame>,
     pub(super) frame_ids: Vec<i64>,
     more_frames: bool,
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// The locals of each frame, as nodes.
     pub(super) locals: Vec<Vec<usize>>,
     values: Vec<Option<Result<usize, String>>>,
@@ -341,16 +341,27 @@ impl Session {
         let skip = if self.adapter.quirks.pages { 0 } else { gather.nodes.get(parent).map_or(0, |node| node.from) };
         let items = usize::try_from(view.items).unwrap_or(usize::MAX);
         let furniture = self.adapter.quirks.is_furniture;
+        let length = self.adapter.quirks.length;
+        let length = variables.iter().find(|variable| Some(variable.name.as_str()) == length);
+        let length: Option<u64> = length.and_then(|variable| variable.value.parse().ok());
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
         let count = all.len();
         let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
+        let is_address = |text: &str| text.starts_with("0x");
+        let hides = gather.nodes.get(parent).is_some_and(|node| node.opaque && is_address(&node.text));
         for variable in all.into_iter().skip(skip).take(items) {
-            nodes.extend(self.add_node(id, variable, depth));
+            let node = self.add_node(id, variable, depth);
+            // A pointer that is all there is to a value says nothing itself.
+            if let Some(node) = node.filter(|_| hides) {
+                self.expand_pointer(id, node);
+            }
+            nodes.extend(node);
         }
         if let Some(node) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(parent)) {
             node.more = count > skip.saturating_add(items);
+            node.total = node.total.or(length);
             if node.total.is_none() && !self.adapter.quirks.pages {
                 node.total = u64::try_from(count).ok();
             }

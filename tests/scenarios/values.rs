@@ -62,7 +62,7 @@ fn containers_of_cpp_show_their_content() {
     lacks(&flat("none"), &["Has Value"]);
     has(&flat("owned"), &["99"]);
     has(&flat("empty"), &["nullptr"]);
-    has(&bug.ok(&["print", "basket", "--depth", "3"]), &["\"tea\"", "price: 4", "\"milk\"", "price: 2"]);
+    has(&bug.ok(&["print", "basket", "--depth", "3"]), &["\"tea\"", "price:4", "\"milk\"", "price:2"]);
     // Nowhere does a reader get an address for an answer.
     lacks(&text, &["0x", " @ "]);
     lacks(&bug.ok(&["context"]), &["0x", "Has Value"]);
