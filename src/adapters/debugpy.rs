@@ -41,7 +41,6 @@ pub const DEBUGPY: Adapter = Adapter {
         counts_before_condition: true,
         hit_condition: |n| format!(">={n}"),
         prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
-        announces_continue: true,
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &["SystemExit"],
         check_condition: Some(|condition| format!("compile({}, 'condition', 'eval')", literal(condition))),

@@ -41,7 +41,6 @@ pub const LLDB: Adapter = Adapter {
         counts_before_condition: false,
         hit_condition: |n| n.to_string(),
         prelude: &[],
-        announces_continue: true,
         hit_ids,
         ignored_exceptions: &[],
         check_condition: None,

@@ -9,6 +9,9 @@ use super::{Answer, Effect, Outcome, Pending, Session, Standing, Stream, Timer};
 use crate::dap::types::{self, StoppedBody, read};
 use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
 
+/// How long a `continued` event may lag behind the answer to the resume it announces.
+const SETTLING: std::time::Duration = std::time::Duration::from_millis(150);
+
 /// A log breakpoint was hit: its values are on their way.
 #[derive(Debug)]
 pub(super) struct Logging {
@@ -33,13 +36,38 @@ impl Session {
         let body: StoppedBody = read(body);
         match self.state {
             _ if self.exiting => {}
-            SessionState::Running if self.resuming && self.adapter.quirks.announces_continue => {
-                // One stop of several threads is told once per thread: this belongs to the stop before.
-            }
+            SessionState::Running if self.resuming => self.early_stop(body),
             SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
             SessionState::Stopped => self.queue_stop(body),
             _ => {}
+        }
+    }
+
+    /// A stop that comes before the resume is answered or announced: the new one, from an adapter that is quick, or one
+    /// more telling of the stop before, once for each of its threads. What comes next tells.
+    fn early_stop(&mut self, body: StoppedBody) {
+        self.early.get_or_insert(body);
+    }
+
+    /// The resume was answered. An adapter that announces resumes will do so at once; what does not, has stopped.
+    pub(super) fn on_resume_answered(&mut self) {
+        if self.early.is_none() {
+            self.resuming = false;
+        } else if self.announces {
+            self.out.push(Effect::Arm(Timer::Settle, SETTLING));
+        } else {
+            self.settle();
+        }
+    }
+
+    /// The early stop was the new one.
+    pub(super) fn settle(&mut self) {
+        self.resuming = false;
+        if let Some(body) = self.early.take()
+            && self.state == SessionState::Running
+        {
+            self.arrive(body);
         }
     }
 
@@ -241,9 +269,14 @@ impl Session {
         if matches!(self.target, Target::Attach { .. }) && self.stops == 0 && ids.is_empty() {
             return Reason::Attached;
         }
-        if self.asked_to_pause && ids.is_empty() && body.reason != "step" {
+        // A pause may be told as a signal, or as the end of a step of the adapter's own.
+        let own_step = body.reason == "step" && !self.stepping;
+        if self.asked_to_pause
+            && ids.is_empty()
+            && (own_step || ["pause", "exception", "signal"].contains(&body.reason.as_str()))
+        {
             let is_stop = signal.as_ref().is_none_or(|(name, _)| name == "SIGSTOP");
-            if is_stop && (body.reason == "pause" || body.reason == "exception" || body.reason == "signal") {
+            if is_stop {
                 return Reason::Pause;
             }
         }
