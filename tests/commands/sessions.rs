@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{NATIVE, PYTHON};
 use crate::support::fixtures::{at, folder, program};
-use crate::support::{Bug, has, lacks, signal, until};
+use crate::support::{Bug, has, signal, until};
 
 #[test]
 fn several_sessions_at_once() {
