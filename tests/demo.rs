@@ -8,7 +8,6 @@
     reason = "clippy.toml's leave for tests does not reach their helpers"
 )]
 
-#[expect(dead_code, reason = "what other tests of the binary need too")]
 mod support;
 
 use std::fs;

@@ -11,7 +11,6 @@
     reason = "clippy.toml's leave for tests does not reach their helpers"
 )]
 
-#[expect(dead_code, reason = "what other tests of the binary need too")]
 mod support;
 
 use std::collections::BTreeSet;
