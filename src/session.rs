@@ -12,6 +12,8 @@ mod inspect;
 mod running;
 mod start;
 mod stopped;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::collections::{BTreeMap, VecDeque};
