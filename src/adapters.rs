@@ -82,6 +82,9 @@ pub struct Stdio {
     pub stderr: String,
 }
 
+/// How the names of a frame's arguments are asked for, and how they are read from the answer.
+pub type Arguments = (fn(frame: &Frame, above: usize) -> String, fn(&str) -> Vec<String>);
+
 /// Named differences, as data.
 #[derive(Debug)]
 pub struct Quirks {
@@ -108,7 +111,7 @@ pub struct Quirks {
     pub assignment: fn(&str, &str) -> String,
     /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
     /// the inner frames that stand at the same function and line.
-    pub arguments: (fn(frame: &Frame, above: usize) -> String, fn(&str) -> Vec<String>),
+    pub arguments: Arguments,
     /// `catch` words that are function breakpoints here: (word, function).
     pub catch_functions: &'static [(&'static str, &'static str)],
     /// `catch` words and the adapter's filters they mean.
@@ -117,6 +120,10 @@ pub struct Quirks {
     pub is_furniture: fn(name: &str, value: &str) -> bool,
     /// Frames of the language's runtime, below the program's own.
     pub is_runtime: fn(function: &str, file: Option<&str>) -> bool,
+    /// A function's name as its author would say it.
+    pub function_name: fn(&str) -> String,
+    /// What an error message says, without the adapter's own decoration.
+    pub error_text: fn(&str) -> String,
     /// A value's text without padding: what the reader wants to see.
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
     /// A value whose text says little without its children.
@@ -134,6 +141,8 @@ pub struct Quirks {
     pub is_nonsense: fn(&str) -> bool,
     /// The program's streams are ours only through a `runInTerminal` request.
     pub runs_in_terminal: bool,
+    /// An attached program runs on until it is paused.
+    pub attach_runs: bool,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
 }

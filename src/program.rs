@@ -286,7 +286,7 @@ mod tests {
         assert!(said("./texd").hints[0].contains("did you mean"), "{:?}", said("./texd"));
         assert!(said("./dir").message.contains("is a directory"));
         assert!(said("./text").message.contains("not executable"));
-        std::fs::set_permissions(cwd.join("text"), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(cwd.join("text"), std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(said("./text").message.contains("neither a program nor a script"));
         assert_eq!(recognise(&[], cwd, "").unwrap_err().kind, crate::failure::Kind::Usage);
     }

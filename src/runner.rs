@@ -49,7 +49,7 @@ pub struct Handle {
 
 #[derive(Debug)]
 enum Control {
-    Op(OpId, Op, oneshot::Sender<Result<Answer, Failure>>),
+    Op(OpId, Box<Op>, oneshot::Sender<Result<Answer, Failure>>),
     Forget(OpId),
     Input(Vec<u8>, oneshot::Sender<Result<(), Failure>>),
     EndInput(oneshot::Sender<Result<(), Failure>>),
@@ -74,7 +74,7 @@ impl Handle {
         let id = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         let lost = || Failure::internal("the session's task is gone").hint("start again: bugeye restart");
-        self.control.send(Control::Op(id, op, answer)).map_err(|_| lost())?;
+        self.control.send(Control::Op(id, Box::new(op), answer)).map_err(|_| lost())?;
         let interest = Interest { op: id, control: &self.control };
         let result = answered.await.map_err(|_| lost())?;
         drop(interest);
@@ -318,7 +318,7 @@ impl Runner {
                 if let Some(journal) = &mut self.journal {
                     journal.append("command", None, &json!({ "op": id, "name": name_of(&op) }));
                 }
-                self.feed(Input::Op(id, op));
+                self.feed(Input::Op(id, *op));
             }
             Control::Forget(id) => {
                 self.waiting.remove(&id);
@@ -488,11 +488,8 @@ impl Runner {
         self.deadlines.clear();
         // The writer sends what is queued, such as a last `disconnect`, then closes.
         self.to_adapter = None;
-        if spare && !self.attached {
-            if let Some(pid) = pid {
-                self.supervised.let_go(pid).await;
-                return;
-            }
+        if let (true, false, Some(pid)) = (spare, self.attached, pid) {
+            return self.supervised.let_go(pid).await;
         }
         let patience = if self.attached { LETTING_GO } else { LEAVING };
         if self.adapter_out.is_some() {

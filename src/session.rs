@@ -53,6 +53,8 @@ enum Pending {
     Names(OpId),
     Raw(OpId),
     Exception(OpId),
+    /// Where a program that is to stop at its beginning stands.
+    Entry(i64),
     /// Values of a log breakpoint, at the stop it made.
     Log(usize),
     /// A condition evaluated again, to see whether it can be.
@@ -306,13 +308,14 @@ impl Session {
             Pending::Update(config, op) => self.on_updated(&config, op, result),
             Pending::Resume(op) => self.on_resumed(op, result),
             Pending::Pause(op) => self.on_paused(op, result),
-            Pending::Gather(id, step) => self.on_gathered(id, step, result),
+            Pending::Gather(id, step) => self.on_gathered(id, &step, result),
             Pending::Threads(op) => self.on_threads(op, result),
             Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
             Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
             Pending::Names(op) => self.on_names(op, result),
             Pending::Raw(op) => self.on_raw(op, result),
             Pending::Exception(op) => self.on_exception_info(op, result),
+            Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::Condition(id) => self.on_condition(id, result),
             Pending::Quiet => {}
@@ -356,7 +359,7 @@ impl Session {
                 let failure = Failure::timed_out(format!("{} did not get ready in time", self.adapter.id))
                     .hint("see what it said: bugeye daemon log")
                     .hint("check the adapter: bugeye doctor");
-                self.fail_start(failure);
+                self.fail_start(&failure);
             }
             // A program may keep its adapter busy while it runs; its stop will tell.
             Pending::ConfigurationDone => {}
@@ -395,7 +398,7 @@ impl Session {
             return Failure::timed_out(format!("{}: {} did not answer in time", what, self.via()))
                 .hint("the program may be busy: try again, or `bugeye pause` first");
         }
-        Failure::refused(format!("{what}: {}", first_lines(message)))
+        Failure::refused(format!("{what}: {}", (self.adapter.quirks.error_text)(&first_lines(message))))
     }
 
     fn unsupported(&self, what: &str, instead: &str) -> Failure {

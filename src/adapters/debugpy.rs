@@ -49,6 +49,8 @@ pub const DEBUGPY: Adapter = Adapter {
         catch_words: &[("throw", "raised"), ("panic", "uncaught")],
         is_furniture,
         is_runtime,
+        function_name: str::to_string,
+        error_text: str::to_string,
         tidy: |value, _| value.to_string(),
         is_opaque: |value, _| value.contains(" object at 0x"),
         exit_signal: |code, _| signal_of(code),
@@ -57,6 +59,7 @@ pub const DEBUGPY: Adapter = Adapter {
         forget_step: None,
         is_nonsense: |_| false,
         runs_in_terminal: true,
+        attach_runs: true,
         entry_function: None,
     },
 };
@@ -154,6 +157,8 @@ fn is_furniture(name: &str, value: &str) -> bool {
     const GROUPS: [&str; 5] =
         ["special variables", "function variables", "class variables", "protected variables", "len()"];
     GROUPS.contains(&name)
+        || (["setup", "script_dir"].contains(&name)
+            && value.contains("adapter_access_token") | value.contains("/debugpy/"))
         || ["<function ", "<class '", "<module '", "<built-in function "].iter().any(|start| value.starts_with(start))
 }
 

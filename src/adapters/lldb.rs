@@ -46,6 +46,8 @@ pub const LLDB: Adapter = Adapter {
         catch_words: &[("throw", "cpp_throw"), ("raised", "cpp_throw"), ("catch", "cpp_catch")],
         is_furniture: |_, _| false,
         is_runtime,
+        function_name: |name| without_hash(name).to_string(),
+        error_text,
         tidy,
         is_opaque,
         exit_signal: |code, last_signal| {
@@ -57,9 +59,21 @@ pub const LLDB: Adapter = Adapter {
         forget_step: Some("`thread plan discard 1"),
         is_nonsense: has_two_words,
         runs_in_terminal: false,
+        attach_runs: false,
         entry_function: Some("main"),
     },
 };
+
+/// LLDB names an enum's variants by the low 32 bits of their discriminants, and Rust's formatter looks for all 64: it
+/// would show the wrong variant of every enum whose discriminant is kept in a niche, such as `Result<i32, String>`.
+const WIDE_DISCRIMINANTS: &str = concat!(
+    "script import lldb_providers; enum = lldb_providers.ClangEncodedEnumProvider; ",
+    "enum._getCurrentVariantIndex = (lambda narrow: lambda self, variants: next((i for i in range(variants.GetNumChildren()) ",
+    "for variant in [variants.GetChildAtIndex(i)] for discriminant in [variant.GetChildMemberWithName('$discr$')] ",
+    "if discriminant.IsValid() and discriminant.GetValueAsUnsigned() >> 32 ",
+    "and variant.GetName() == '$variant$%d' % (discriminant.GetValueAsUnsigned() & 0xffffffff)), ",
+    "narrow(self, variants)))(enum._getCurrentVariantIndex)",
+);
 
 fn command(found: &Found) -> Vec<String> {
     let mut argv = vec![found.program.to_string_lossy().into_owned()];
@@ -87,6 +101,7 @@ fn launch(launch: &Launch, stdio: &Stdio) -> Value {
         let folder = folder.to_string_lossy();
         init.push(format!("command script import {}", word(&format!("{folder}/lldb_lookup.py"))));
         init.push(format!("command source -s 1 {}", word(&format!("{folder}/lldb_commands"))));
+        init.push(WIDE_DISCRIMINANTS.into());
     }
     // Only the list form is understood by every version; a map is silently ignored up to 19.
     let env: Vec<String> = launch.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -155,21 +170,71 @@ fn is_runtime(function: &str, _file: Option<&str>) -> bool {
         || function.contains("__rust_begin_short_backtrace")
 }
 
-/// Addresses lose their padding, a pointer to something shown loses its address.
+/// Rust's names end in a hash (`values::main::h0123456789abcdef`).
+fn without_hash(name: &str) -> &str {
+    match name.rsplit_once("::h") {
+        Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => rest,
+        _ => name,
+    }
+}
+
+/// `error: <user expression 0>:1:1: use of undeclared identifier 'x'` and a drawing: the sentence is enough.
+fn error_text(message: &str) -> String {
+    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or(message);
+    let line = line.trim().trim_start_matches("error: ");
+    match line.strip_prefix("<user expression ").and_then(|rest| rest.split_once(": ")) {
+        Some((_, sentence)) => sentence.to_string(),
+        None => line.to_string(),
+    }
+}
+
+/// Addresses lose their padding, a pointer to something shown loses its address, a character its number.
 fn tidy(value: &str, kind: Option<&str>) -> String {
-    let Some(rest) = value.strip_prefix("0x") else { return value.to_string() };
+    if kind == Some("char32_t")
+        && let Some((_, letter)) = value.rsplit_once("U'")
+    {
+        return format!("'{letter}");
+    }
+    match value.trim() {
+        "Has Value=false" => return "nullopt".into(),
+        "Has Value=true" => return String::new(),
+        _ => {}
+    }
+    let value = without_padding(value);
+    if value == "NULL" || value.starts_with("NULL ") {
+        return "NULL".into();
+    }
+    let Some(rest) = value.strip_prefix("0x") else { return value };
     let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
     let is_pointer = kind.is_none_or(|kind| kind.contains(['*', '&', '(']) || kind.starts_with("alloc::"));
-    if digits < 8 || !is_pointer {
-        return value.to_string();
-    }
-    let number = rest[..digits].trim_start_matches('0');
     match rest[digits..].trim_start() {
-        "" if number.is_empty() => "NULL".into(),
-        "" => format!("0x{number}"),
+        "" => value,
+        _ if !is_pointer => value,
         text if text.starts_with('"') => text.to_string(),
         summary => format!("&{summary}"),
     }
+}
+
+/// `0x00007fffffffe4f0` → `0x7fffffffe4f0`, and the null pointer by its name.
+fn without_padding(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(at) = rest.find("0x") {
+        out.push_str(&rest[..at]);
+        let digits = rest[at + 2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+        let number = &rest[at + 2..at + 2 + digits];
+        match number.trim_start_matches('0') {
+            "" if digits == 16 => out.push_str("NULL"),
+            short if digits == 16 => {
+                out.push_str("0x");
+                out.push_str(short);
+            }
+            _ => out.push_str(&rest[at..at + 2 + digits]),
+        }
+        rest = &rest[at + 2 + digits..];
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Two names side by side, outside parentheses and strings: lldb's variable paths would read one and ignore the other.
@@ -206,8 +271,15 @@ fn has_two_words(expression: &str) -> bool {
 }
 
 fn is_opaque(value: &str, kind: Option<&str>) -> bool {
+    if value.starts_with("0x0000000000000000") {
+        return false;
+    }
     value.is_empty()
         || value.starts_with("size=")
+        || value.contains(":size=")
+        || value.trim() == "Has Value=true"
+        || (value.starts_with("0x")
+            && kind.is_some_and(|kind| kind.contains("unique_ptr<") || kind.contains("shared_ptr<")))
         || value.ends_with("...}")
         || value.contains("{...}")
         || kind.is_some_and(|kind| value.starts_with(kind) && value.contains(" @ 0x"))
@@ -245,6 +317,14 @@ mod tests {
             ("0x0000000000000000", pointer, "NULL"),
             ("{x:1}", None, "{x:1}"),
             ("0x2a", Some("int"), "0x2a"),
+            ("0x0000000000000000 {name:<error: parent is NULL>}", pointer, "NULL"),
+            (
+                "{value:10, next:0x00007fffffffe660, last:0x0000000000000000}",
+                None,
+                "{value:10, next:0x7fffffffe660, last:NULL}",
+            ),
+            ("U+0x000000df U+0x000000df U'ß'", Some("char32_t"), "'ß'"),
+            (" Has Value=false ", Some("std::optional<int>"), "nullopt"),
         ];
         for (value, kind, expected) in cases {
             assert_eq!(tidy(value, kind), expected, "{value}");
@@ -255,6 +335,15 @@ mod tests {
     fn argument_names_are_read_from_the_native_command() {
         let answer = "(lldb) frame variable --no-locals\n(int) n = 5\n(P *) p = 0x00007fffffffe4f0\n(S) s = (a = 1)\n";
         assert_eq!(argument_names(answer), ["n", "p", "s"]);
+    }
+
+    #[test]
+    fn names_and_errors_lose_their_decoration() {
+        assert_eq!(without_hash("values::main::ha33e9f8eaede3f3e"), "values::main");
+        assert_eq!(without_hash("a::hello"), "a::hello");
+        let message = "error: <user expression 0>:1:1: use of undeclared identifier 'x'\n    1 | x\n      | ^\n";
+        assert_eq!(error_text(message), "use of undeclared identifier 'x'");
+        assert_eq!(error_text("error: invalid value object"), "invalid value object");
     }
 
     #[test]

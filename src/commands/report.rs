@@ -397,7 +397,7 @@ pub fn render_locals(locals: &[Variable], compare: bool, page: &mut Page) {
         pack("changed: ", changed.into_iter().map(|variable| pair(variable, true)), page);
     }
     let same = locals.iter().filter(|variable| variable.change.is_none());
-    pack("same: ", same.map(|variable| short_pair(variable)), page);
+    pack("same: ", same.map(short_pair), page);
 }
 
 fn pair(variable: &Variable, with_change: bool) -> String {

@@ -225,7 +225,7 @@ impl Capabilities {
 
     #[must_use]
     pub fn exception_filters(&self) -> Vec<ExceptionFilter> {
-        self.0.get("exceptionBreakpointFilters").map(|list| read(list)).unwrap_or_default()
+        self.0.get("exceptionBreakpointFilters").map(read).unwrap_or_default()
     }
 }
 

@@ -246,10 +246,10 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
         return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display())));
     }
     let program = program::recognise(&blueprint.words, &blueprint.cwd, env_path)?;
-    let (mut formatters, mut entry) = (None, None);
-    if program.language == "rust" {
+    let is_rust = program.language == "rust";
+    let mut formatters = None;
+    if is_rust {
         formatters = rust_formatters(&blueprint.cwd, &blueprint.env, env_path).await;
-        entry = rust_entry(&program.program);
     }
     let launch = Launch {
         program: program.program,
@@ -261,7 +261,7 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
         stdin: blueprint.stdin.clone().map_or(Stdin::Interactive, Stdin::File),
         stop_on_entry: blueprint.stop_on_entry,
         formatters,
-        entry,
+        entry_in_source: is_rust && program.notes.is_empty(),
     };
     Ok(Choice { target: Target::Launch(launch), language: program.language, notes: program.notes })
 }
@@ -302,17 +302,6 @@ async fn rust_formatters(cwd: &Path, env: &[(String, String)], env_path: &str) -
         *lock(&KNOWN) = Some((cwd.to_path_buf(), env_path.to_string(), folder.clone()));
         folder
     })
-}
-
-/// A Rust program's own `main`, behind the one that the C runtime calls.
-fn rust_entry(program: &Path) -> Option<String> {
-    let stem = program.file_stem()?.to_str()?.replace('-', "_");
-    // Test executables carry a hash after the crate's name.
-    let name = match stem.rsplit_once('_') {
-        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
-        _ => &stem,
-    };
-    Some(format!("{name}::main"))
 }
 
 fn own_executable() -> Result<PathBuf, Failure> {

@@ -93,7 +93,7 @@ impl Table {
 /// A line that moved in an edited file is followed to where its text stands now, if that is one place nearby.
 pub fn reanchor(wish: &mut Breakpoint) {
     let (Place::Line { file, line }, Some(text)) = (&mut wish.place, &wish.line_text) else { return };
-    let Ok(source) = std::fs::read_to_string(&file) else { return };
+    let Ok(source) = std::fs::read_to_string(&*file) else { return };
     let at = |number: usize| source.lines().nth(number - 1).map(str::trim);
     let wanted = text.trim();
     let current = usize::try_from(*line).unwrap_or(1).max(1);

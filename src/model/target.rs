@@ -29,8 +29,8 @@ pub struct Launch {
     pub stop_on_entry: bool,
     /// A folder of the language toolchain's own value formatters, where it ships them apart.
     pub formatters: Option<PathBuf>,
-    /// The function where the program's own code begins, where it is known.
-    pub entry: Option<String>,
+    /// The program's own first function has source lines; one of the same name before it is the runtime's.
+    pub entry_in_source: bool,
 }
 
 /// Where the program's standard input comes from.

@@ -28,7 +28,9 @@ impl Value {
     #[must_use]
     pub fn flat(&self) -> String {
         let text = if self.cut > 0 { format!("{}…", self.text) } else { self.text.clone() };
-        if self.children.is_empty() {
+        let counted = text.starts_with("size=");
+        // A text of its own says it all; children speak where it is empty or only counts them.
+        if self.children.is_empty() || !(text.is_empty() || counted) {
             return text;
         }
         let indexed = self.children.iter().all(|child| {
@@ -45,9 +47,9 @@ impl Value {
         }
         let body = parts.join(", ");
         let body = if indexed { format!("[{body}]") } else { format!("{{{body}}}") };
-        let head = if text.starts_with("size=") { Some(text.as_str()) } else { self.kind.as_deref() };
-        match head {
-            Some(head) if !indexed || text.starts_with("size=") => format!("{head} {body}"),
+        match self.kind.as_deref() {
+            _ if counted => format!("{text} {body}"),
+            Some(kind) if !indexed => format!("{kind} {body}"),
             _ => body,
         }
     }
@@ -94,12 +96,10 @@ mod tests {
             ..Value::default()
         };
         assert_eq!(list.flat(), "size=3 [1, 2, … 1 more]");
-        let object = Value {
-            text: "<__main__.Foo object at 0x7f>".into(),
-            kind: Some("Foo".into()),
-            children: vec![child("a", "1"), child("b", "'x'")],
-            ..Value::default()
-        };
+        let object =
+            Value { kind: Some("Foo".into()), children: vec![child("a", "1"), child("b", "'x'")], ..Value::default() };
         assert_eq!(object.flat(), "Foo {a: 1, b: 'x'}");
+        let told = Value { text: "Some(5)".into(), children: vec![child("0", "5")], ..Value::default() };
+        assert_eq!(told.flat(), "Some(5)");
     }
 }

@@ -41,11 +41,7 @@ impl Session {
         if self.entering
             && let Some(function) = self.adapter.quirks.entry_function
         {
-            let name = match &self.target {
-                crate::model::Target::Launch(launch) => launch.entry.clone(),
-                crate::model::Target::Attach { .. } => None,
-            };
-            wishes.push(internal(ENTRY_ID, name.unwrap_or_else(|| function.into())));
+            wishes.push(internal(ENTRY_ID, function.into()));
         }
         wishes.extend(self.until.clone());
         for (index, word) in self.catch.iter().enumerate() {

@@ -113,6 +113,8 @@ struct Node {
     depth: u32,
     children: Vec<usize>,
     expanded: bool,
+    /// The text says nothing that the children do not.
+    opaque: bool,
 }
 
 impl Gather {
@@ -177,7 +179,7 @@ impl Session {
         self.request(command, arguments, Pending::Gather(id, step), self.limits.inspect);
     }
 
-    pub(super) fn on_gathered(&mut self, id: u64, step: Step, result: Result<Json, String>) {
+    pub(super) fn on_gathered(&mut self, id: u64, step: &Step, result: Result<Json, String>) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         gather.open -= 1;
         if gather.epoch != self.epoch {
@@ -188,7 +190,7 @@ impl Session {
             }
             return;
         }
-        match step {
+        match *step {
             Step::Threads => {
                 if let Ok(body) = result {
                     self.threads = read::<types::ThreadsBody>(&body).threads;
@@ -214,7 +216,7 @@ impl Session {
                 return;
             }
         };
-        let is_runtime = self.adapter.quirks.is_runtime;
+        let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
         let total = body.stack_frames.len();
         for (index, frame) in body.stack_frames.iter().enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
@@ -223,7 +225,7 @@ impl Session {
             gather.frames.push(Frame {
                 index: u32::try_from(index).unwrap_or(u32::MAX),
                 runtime: subtle || is_runtime(&frame.name, file.as_deref()),
-                function: quoted(&frame.name),
+                function: quoted(&function_name(&frame.name)),
                 line: frame.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0),
                 file,
                 module: None,
@@ -362,7 +364,7 @@ impl Session {
                         self.ask_value(id, index, attempt + 1, &expression, frame);
                     }
                     _ if more => self.put_value(id, index, Err(IMPURE.into())),
-                    _ => self.put_value(id, index, Err(explain(&message))),
+                    _ => self.put_value(id, index, Err((self.adapter.quirks.error_text)(&explain(&message)))),
                 }
             }
         }
@@ -401,6 +403,7 @@ impl Session {
             depth,
             children: Vec::new(),
             expanded: expand,
+            opaque,
         });
         let node = gather.nodes.len() - 1;
         if expand {
@@ -553,7 +556,8 @@ impl Budget {
 
     fn value(&mut self, nodes: &[Node], index: usize) -> Value {
         let Some(node) = nodes.get(index) else { return Value::default() };
-        let quoted_text = quoted(&node.text);
+        let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
+        let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
         let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX));
         self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
         let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();

@@ -127,7 +127,7 @@ impl Session {
         list.open -= 1;
         let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
         if let (Some(line), Some(frame)) = (list.lines.get_mut(index), stack.stack_frames.first()) {
-            line.function = Some(quoted(&frame.name));
+            line.function = Some(quoted(&(self.adapter.quirks.function_name)(&frame.name)));
             line.file = frame.source.as_ref().and_then(|source| source.path.clone());
             line.line = frame.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
         }

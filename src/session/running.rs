@@ -44,16 +44,25 @@ impl Session {
         };
         self.epoch += 1;
         self.stood = self.standing.take();
+        self.gathers.clear();
+        // Several threads may have hit breakpoints at one moment: each hit is shown once, before anything runs on.
+        let together = self.queue.front().is_some_and(|body| body.all_threads_stopped != Some(false));
+        if together && command == "continue" && thread.is_none() {
+            self.add_waiter(op, wait);
+            self.next_queued();
+            return;
+        }
         self.stepping = command != "continue";
         self.resuming = true;
-        self.gathers.clear();
         self.set_state(SessionState::Running);
         self.record("continued", Some(current), json!({ "how": command }));
         self.add_waiter(op, wait);
         self.request(command, arguments, Pending::Resume(op), self.limits.request);
-        // Another thread stopped on its own while this one was shown: it is next.
-        if let Some(body) = self.queue.pop_front() {
-            self.arrive(body);
+        if together {
+            self.queue.clear();
+        } else {
+            // Another thread stopped on its own while this one was shown.
+            self.next_queued();
         }
     }
 

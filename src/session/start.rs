@@ -66,7 +66,7 @@ impl Session {
             }
             Err(message) => {
                 let failure = self.adapter_failure("the adapter would not start", &message);
-                self.fail_start(failure);
+                self.fail_start(&failure);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Session {
                 failure = failure
                     .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
-            self.fail_start(failure);
+            self.fail_start(&failure);
         }
     }
 
@@ -152,6 +152,9 @@ impl Session {
                 let wait = Wait { limit: self.limits.launch, view: crate::model::View::default() };
                 self.add_waiter(op, wait);
                 self.release();
+                if attached && self.adapter.quirks.attach_runs {
+                    self.send_pause(op);
+                }
             }
             None => {
                 let bindings = self.bindings();
@@ -177,14 +180,14 @@ impl Session {
     }
 
     /// The start failed: whoever waits is told the first error, and everything is ended.
-    pub(super) fn fail_start(&mut self, failure: Failure) {
+    pub(super) fn fail_start(&mut self, failure: &Failure) {
         if !self.state.is_live() {
             return;
         }
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));
         }
-        self.fail_everyone(&failure);
+        self.fail_everyone(failure);
         self.record("error", None, json!({ "message": failure.message }));
         self.ending = Some(Ending::Stopped);
         self.close();
@@ -212,7 +215,7 @@ impl Session {
         for pending in self.pending.values() {
             match pending {
                 Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
-                    ops.push(*op)
+                    ops.push(*op);
                 }
                 Pending::Threads(op) => ops.push(*op),
                 _ => {}
@@ -280,13 +283,8 @@ impl Session {
             return;
         }
         let body: types::OutputBody = read(body);
-        let stream = match body.category.as_deref() {
-            Some("stdout") => Stream::Stdout,
-            Some("stderr") if matches!(self.target, Target::Attach { .. }) => Stream::Stderr,
-            // The program's own streams come another way: what an adapter says there is its own.
-            _ => Stream::Console,
-        };
-        self.out.push(Effect::Output { stream, text: body.output });
+        // The program's own streams come another way: what an adapter says is its own.
+        self.out.push(Effect::Output { stream: Stream::Console, text: body.output });
     }
 
     pub(super) fn on_exited(&mut self, body: &Json) {

@@ -35,14 +35,33 @@ impl Session {
             SessionState::Running if self.resuming && self.adapter.quirks.announces_continue => {
                 // One stop of several threads is told once per thread: this belongs to the stop before.
             }
+            SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
-            SessionState::Stopped if body.all_threads_stopped == Some(false) => {
-                if self.standing.as_ref().is_some_and(|standing| Some(standing.thread) != body.thread_id) {
-                    self.queue.push_back(body);
-                }
-            }
+            SessionState::Stopped => self.queue_stop(body),
             _ => {}
         }
+    }
+
+    /// Another thread has something to tell of its own: it is next. What only repeats the stop is dropped.
+    fn queue_stop(&mut self, body: StoppedBody) {
+        let known = |other: &StoppedBody| other.thread_id == body.thread_id;
+        let alone = body.all_threads_stopped == Some(false);
+        let news = alone || !self.hit_wishes(&body.hit_breakpoint_ids).is_empty();
+        let current = self.logging.as_ref().map(|logging| logging.thread);
+        if news && !self.stands_in(body.thread_id) && current != body.thread_id && !self.queue.iter().any(known) {
+            self.queue.push_back(body);
+        }
+    }
+
+    /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
+    pub(super) fn next_queued(&mut self) -> bool {
+        let Some(body) = self.queue.pop_front() else { return false };
+        self.arrive(body);
+        true
+    }
+
+    fn stands_in(&self, thread: Option<i64>) -> bool {
+        self.standing.as_ref().is_some_and(|standing| Some(standing.thread) == thread)
     }
 
     /// The program stands still. Decides whether that is news.
@@ -69,7 +88,7 @@ impl Session {
             let stops_too = ids.len() > logs.len();
             return self.log(body, lines, stops_too);
         }
-        self.stand(&body, ids);
+        self.stand(&body, &ids);
     }
 
     /// The first stop of a program that is to stop at its beginning. False when it was let go on to there.
@@ -80,20 +99,46 @@ impl Session {
             self.go_on(body.thread_id);
             return false;
         }
+        if !at_breakpoint && ids.contains(&ENTRY_ID) && self.entry_in_source() {
+            let thread = body.thread_id.unwrap_or(1);
+            let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+            self.request("stackTrace", arguments, Pending::Entry(thread), self.limits.inspect);
+            return false;
+        }
+        self.entered();
+        if !at_breakpoint {
+            self.make_standing(body.thread_id, Reason::Entry);
+        }
+        at_breakpoint
+    }
+
+    fn entered(&mut self) {
         self.entering = false;
         if self.bound.remove(&ENTRY_ID).is_some() {
             self.refresh_breakpoints();
         }
-        if !at_breakpoint {
-            let thread = body.thread_id;
-            self.make_standing(thread, Reason::Entry);
-            return false;
-        }
-        true
     }
 
-    fn stand(&mut self, body: &StoppedBody, ids: Vec<u32>) {
-        let reason = self.reason(body, &ids);
+    /// The language's runtime may have a function of the same name before the program's own, without source lines.
+    fn entry_in_source(&self) -> bool {
+        matches!(&self.target, Target::Launch(launch) if launch.entry_in_source)
+    }
+
+    pub(super) fn on_entry_frame(&mut self, thread: i64, result: Result<Json, String>) {
+        let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
+        let in_source = |frame: &types::StackFrame| {
+            frame.line.is_some_and(|line| line > 0) && frame.source.as_ref().is_some_and(|source| source.path.is_some())
+        };
+        if stack.stack_frames.first().is_some_and(in_source) {
+            self.entered();
+            self.make_standing(Some(thread), Reason::Entry);
+        } else {
+            self.go_on(Some(thread));
+        }
+    }
+
+    fn stand(&mut self, body: &StoppedBody, ids: &[u32]) {
+        let reason = self.reason(body, ids);
         if std::mem::take(&mut self.stepping)
             && reason != Reason::Step
             && let Some(command) = self.adapter.quirks.forget_step
@@ -115,7 +160,7 @@ impl Session {
             self.last_signal = Some(name.clone());
         }
         self.make_standing(body.thread_id, reason);
-        self.after_hits(&ids);
+        self.after_hits(ids);
     }
 
     fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
@@ -198,8 +243,11 @@ impl Session {
     /// Lets the program go on without telling anyone that it stopped.
     fn go_on(&mut self, thread: Option<i64>) {
         self.epoch += 1;
-        self.resuming = true;
         self.standing = None;
+        if self.next_queued() {
+            return;
+        }
+        self.resuming = true;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
         self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request);
     }
@@ -260,8 +308,8 @@ impl Session {
         if logging.stops_too {
             let logged: Vec<u32> = logging.lines.iter().map(|(id, _)| *id).collect();
             let ids = self.hit_wishes(&logging.body.hit_breakpoint_ids);
-            let ids = ids.into_iter().filter(|id| !logged.contains(id)).collect();
-            self.stand(&logging.body, ids);
+            let ids: Vec<u32> = ids.into_iter().filter(|id| !logged.contains(id)).collect();
+            self.stand(&logging.body, &ids);
         } else {
             self.go_on(Some(logging.thread));
         }
@@ -286,7 +334,7 @@ impl Session {
 
     pub(super) fn on_condition(&mut self, id: u32, result: Result<Json, String>) {
         if let (Err(message), Some(standing)) = (result, &mut self.standing) {
-            let text = format!("breakpoint {id}: {}", super::first_lines(&message));
+            let text = format!("breakpoint {id}: {}", (self.adapter.quirks.error_text)(&super::first_lines(&message)));
             standing.condition_failed = Some(text.clone());
             if let Some(report) = &mut standing.report {
                 report.condition_failed = Some(text);
