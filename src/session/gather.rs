@@ -74,10 +74,23 @@ pub(super) enum Purpose {
 pub(super) enum Step {
     Threads,
     Stack,
-    Scopes { frame: usize },
-    Scope { frame: usize },
-    Children { node: usize },
-    Evaluate { index: usize, attempt: usize },
+    Scopes {
+        frame: usize,
+    },
+    Scope {
+        frame: usize,
+    },
+    Children {
+        node: usize,
+    },
+    Evaluate {
+        index: usize,
+        attempt: usize,
+    },
+    /// A condition evaluated again, to see whether it can be.
+    Condition {
+        wish: u32,
+    },
 }
 
 /// A look under way.
@@ -99,6 +112,8 @@ pub(super) struct Gather {
     open: usize,
     sent: usize,
     unasked: usize,
+    /// Its thread and frame become the selected ones, if they are there.
+    pub selects: bool,
     /// Conditions to evaluate in the top frame, to see whether they can be.
     pub also_check: Vec<(u32, String)>,
 }
@@ -140,7 +155,7 @@ impl Session {
         let id = self.next_gather;
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];
-        let levels = look.frames.max(frame + 1);
+        let levels = look.frames.max(frame.saturating_add(1));
         self.gathers.insert(
             id,
             Gather {
@@ -159,6 +174,7 @@ impl Session {
                 open: 0,
                 sent: 0,
                 unasked: 0,
+                selects: false,
                 also_check: Vec::new(),
             },
         );
@@ -201,6 +217,7 @@ impl Session {
             Step::Scope { frame } => self.on_scope(id, frame, result),
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
+            Step::Condition { wish } => self.on_condition(wish, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
             self.finish_gather(id);
@@ -232,7 +249,7 @@ impl Session {
                 locals: None,
             });
         }
-        let asked = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
+        let asked = usize::try_from(gather.look.frames.max(gather.frame.saturating_add(1))).unwrap_or(usize::MAX);
         gather.more_frames = match body.total_frames {
             Some(all) => usize::try_from(all).unwrap_or(0) > total && total >= asked,
             None => total >= asked,
@@ -267,7 +284,7 @@ impl Session {
         let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
         for (wish, condition) in checks {
             let arguments = json!({ "expression": condition, "frameId": frame_id, "context": context });
-            self.request("evaluate", arguments, Pending::Condition(wish), self.limits.inspect);
+            self.ask(id, "evaluate", arguments, Step::Condition { wish });
         }
     }
 
@@ -444,6 +461,10 @@ impl Session {
             };
             return self.answer(op, Err(failure));
         }
+        if let (true, Some(standing)) = (gather.selects, &mut self.standing) {
+            standing.thread = gather.thread;
+            standing.frame = gather.frame;
+        }
         let seen = self.seen(gather);
         match seen {
             (Purpose::Stop, seen) => self.finish_report(seen),
@@ -533,7 +554,7 @@ fn parent_pages(nodes: &[Node], parent: usize) -> bool {
     nodes.get(parent).is_some_and(|node| node.total.is_some() && node.reference > 0)
 }
 
-fn explain(message: &str) -> String {
+pub(super) fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
 }
 

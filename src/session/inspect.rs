@@ -47,7 +47,7 @@ impl Session {
         if let Err(failure) = self.check_stopped(thread) {
             return self.answer(op, Err(failure));
         }
-        let Some(standing) = &mut self.standing else { return };
+        let Some(standing) = &self.standing else { return };
         let current = if thread.is_none_or(|id| id == standing.thread) { standing.frame } else { 0 };
         let number = match frame {
             Some(FrameChoice::Number(number)) => number,
@@ -69,13 +69,13 @@ impl Session {
                 .hint("list them: bugeye backtrace");
             return self.answer(op, Err(failure));
         }
-        if let Some(thread) = thread {
-            standing.thread = thread;
-        }
-        standing.frame = number;
-        look.thread = None;
-        look.frame = None;
+        look.thread = thread;
+        look.frame = Some(number);
+        let id = self.next_gather;
         self.gather(Purpose::Op(op), look);
+        if let Some(gather) = self.gathers.get_mut(&id) {
+            gather.selects = true;
+        }
     }
 
     pub(super) fn list_threads(&mut self, op: OpId) {
@@ -179,7 +179,7 @@ impl Session {
         let thread = look.thread.unwrap_or(standing.thread);
         let frame = look.frame.unwrap_or(if thread == standing.thread { standing.frame } else { 0 });
         self.framed.insert(op, (what, frame, self.epoch));
-        let levels = frame + 1;
+        let levels = frame.saturating_add(1);
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.request("stackTrace", arguments, Pending::Evaluate(op, look), self.limits.inspect);
     }

@@ -107,6 +107,7 @@ impl Session {
             let arguments = serde_json::from_str(arguments).unwrap_or(Json::Null);
             self.configure(command, arguments, Config::Prelude);
         }
+        let mut checks = false;
         if let Some(check) = self.adapter.quirks.check_condition {
             let conditions: Vec<(u32, String)> = self
                 .wishes
@@ -116,9 +117,18 @@ impl Session {
                 .collect();
             for (id, condition) in conditions {
                 let arguments = json!({ "expression": check(&condition), "context": "repl" });
-                self.configure("evaluate", arguments, Config::Check { id });
+                self.configure("evaluate", arguments, Config::Check { id, condition });
+                checks = true;
             }
         }
+        // A condition that can't be parsed is never sent: the breakpoints wait for the verdicts.
+        if !checks {
+            self.configure_breakpoints();
+        }
+    }
+
+    fn configure_breakpoints(&mut self) {
+        self.handshake.breakpoints_sent = true;
         for (command, arguments, config) in self.breakpoint_requests(true) {
             self.configure(command, arguments, config);
         }
@@ -133,6 +143,9 @@ impl Session {
     pub(super) fn on_configured(&mut self, config: &Config, result: Result<Json, String>) {
         self.handshake.open = self.handshake.open.saturating_sub(1);
         self.take_bindings(config, result);
+        if self.handshake.open == 0 && !self.handshake.breakpoints_sent {
+            return self.configure_breakpoints();
+        }
         self.held_when_ready();
     }
 
@@ -175,7 +188,13 @@ impl Session {
     pub(super) fn on_configuration_done(&mut self, result: Result<Json, String>) {
         if let Err(message) = result {
             let failure = self.adapter_failure("the program could not be let go", &message);
-            self.fail_everyone(&failure);
+            if self.state == SessionState::Running {
+                self.set_state(SessionState::Held);
+            }
+            for waiter in std::mem::take(&mut self.waiters) {
+                self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
+                self.answer(waiter.op, Err(failure.clone()));
+            }
         }
     }
 
@@ -212,6 +231,7 @@ impl Session {
         self.batches.clear();
         ops.extend(self.gathers.values().filter_map(super::gather::Gather::op));
         self.gathers.clear();
+        self.checking.clear();
         for pending in self.pending.values() {
             match pending {
                 Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {

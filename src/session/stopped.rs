@@ -95,7 +95,7 @@ impl Session {
     fn enter(&mut self, ids: &[u32], body: &StoppedBody) -> bool {
         let at_breakpoint = ids.iter().any(|id| *id != ENTRY_ID);
         let has_entry = self.bound.get(&ENTRY_ID).is_some_and(|bound| bound.binding.why.is_none());
-        if !ids.contains(&ENTRY_ID) && !at_breakpoint && has_entry {
+        if !ids.contains(&ENTRY_ID) && !at_breakpoint && has_entry && !is_fatal(body) {
             self.go_on(body.thread_id);
             return false;
         }
@@ -106,10 +106,11 @@ impl Session {
             return false;
         }
         self.entered();
-        if !at_breakpoint {
+        let entry = !at_breakpoint && !is_fatal(body);
+        if entry {
             self.make_standing(body.thread_id, Reason::Entry);
         }
-        at_breakpoint
+        !entry
     }
 
     fn entered(&mut self) {
@@ -249,7 +250,20 @@ impl Session {
         }
         self.resuming = true;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
-        self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request);
+        self.set_state(SessionState::Running);
+        self.request("continue", json!({ "threadId": thread }), Pending::GoOn(thread), self.limits.request);
+    }
+
+    /// A program that can't be let go on has stopped after all.
+    pub(super) fn on_gone_on(&mut self, thread: i64, result: Result<Json, String>) {
+        let resuming = std::mem::take(&mut self.resuming);
+        match result {
+            Err(message) if resuming && message != super::SILENT => {
+                let text = format!("the program could not be let go on: {}", super::first_lines(&message));
+                self.make_standing(Some(thread), Reason::Other { text });
+            }
+            _ => {}
+        }
     }
 
     fn log(&mut self, body: StoppedBody, lines: Vec<(u32, Vec<Piece>)>, stops_too: bool) {
@@ -280,7 +294,7 @@ impl Session {
                     let body: types::EvaluateBody = read(&body);
                     tidy(&body.result, body.kind.as_deref())
                 }
-                Err(message) => format!("<{}>", super::first_lines(&message)),
+                Err(message) => format!("<{}>", super::gather::explain(&message)),
             };
             if let Some((_, value)) = values(&mut logging.lines).nth(index) {
                 *value = Some(text);
@@ -316,7 +330,7 @@ impl Session {
     }
 
     /// Collects the report of the stop just made.
-    fn report(&mut self) {
+    pub(super) fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
         let look = Look { frames: view.frames, locals: Locals::Selected, view, ..Look::default() };
         self.gather(Purpose::Stop, look);
@@ -356,6 +370,7 @@ impl Session {
                 .collect();
             let hit = found.iter().map(|id| self.count_hit(*id)).max().unwrap_or(0);
             if !found.is_empty() {
+                self.after_hits(&found);
                 reason = Reason::Breakpoint { ids: found, hit };
             }
         }
@@ -415,6 +430,12 @@ fn values(lines: &mut [(u32, Vec<Piece>)]) -> impl Iterator<Item = (&mut String,
         Piece::Value { expression, value } => Some((expression, value)),
         Piece::Text(_) => None,
     })
+}
+
+/// A crash on the way to the beginning, told from the loader's own stop.
+fn is_fatal(body: &StoppedBody) -> bool {
+    let signal = body.description.as_deref().and_then(|text| text.strip_prefix("signal "));
+    signal.is_some_and(|signal| !signal.starts_with("SIGSTOP") && !signal.starts_with("SIGTRAP"))
 }
 
 /// The exception's type, without what debugpy writes behind it.

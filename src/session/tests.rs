@@ -8,9 +8,10 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a script that can't be read is a failure")]
 
 mod limits;
+mod property;
 mod script;
 mod show;
-mod silence;
+
 mod transcripts;
 
 use script::check;

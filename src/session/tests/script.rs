@@ -69,10 +69,14 @@ pub(super) fn check(name: &str, text: &str) {
         match line.split_at_checked(1) {
             Some((">" | "<" | "!", rest)) => {
                 let play = play.as_mut().expect("a scenario begins with `=`");
-                let effects = play.line(&line[..1], rest.trim());
+                let effects = match play.line(&line[..1], rest.trim()) {
+                    Ok(effects) => effects.iter().filter_map(show::effect).collect(),
+                    // Written where it happened: a script never ends half-way.
+                    Err(wrong) => vec![format!("?? {wrong}")],
+                };
                 out.push_str(line);
                 out.push('\n');
-                for effect in effects.iter().filter_map(show::effect) {
+                for effect in effects {
                     out.push_str("    ");
                     out.push_str(&effect);
                     out.push('\n');
@@ -95,10 +99,7 @@ pub(super) fn check(name: &str, text: &str) {
         let at = out.lines().zip(text.lines()).take_while(|(a, b)| a == b).count();
         let was = text.lines().nth(at).unwrap_or("(end)");
         let now = out.lines().nth(at).unwrap_or("(end)");
-        panic!(
-            "{name}, line {}\n  written: {was}\n  came:    {now}\n==BEGIN {name}==\n{out}==END {name}==",
-            at + 1
-        );
+        panic!("{name}, line {}\n  written: {was}\n  came:    {now}\n==BEGIN {name}==\n{out}==END {name}==", at + 1);
     }
 }
 
@@ -129,7 +130,7 @@ pub(super) fn launch_target(stop_on_entry: bool) -> Target {
         stdin: Stdin::Interactive,
         stop_on_entry,
         formatters: None,
-        entry: None,
+        entry_in_source: false,
     })
 }
 
@@ -168,16 +169,16 @@ impl Play {
         effects
     }
 
-    pub(super) fn line(&mut self, kind: &str, text: &str) -> Vec<Effect> {
+    pub(super) fn line(&mut self, kind: &str, text: &str) -> Result<Vec<Effect>, String> {
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-        match (kind, word) {
+        let effects = match (kind, word) {
             (">", id) => {
                 let op = operation(rest);
                 self.feed(Input::Op(id.parse().expect("the number of an operation"), op))
             }
             ("<", "ok" | "fail") => {
                 let (command, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-                let seq = self.take(command);
+                let seq = self.take(command)?;
                 self.answer(seq, command, word == "ok", rest)
             }
             ("<", "event") => {
@@ -194,11 +195,11 @@ impl Play {
             ("!", "timer") => {
                 let (name, of) = rest.split_once(' ').unwrap_or((rest, ""));
                 let timer = match name {
-                    "request" => Timer::Request(self.take(of)),
+                    "request" => Timer::Request(self.take(of)?),
                     "wait" => Timer::Wait(of.parse().unwrap()),
                     "ending" => Timer::Ending,
                     "detach" => Timer::Detach(of.parse().unwrap()),
-                    other => panic!("no timer {other}"),
+                    other => return Err(format!("no timer {other}")),
                 };
                 self.feed(Input::Timer(timer))
             }
@@ -219,25 +220,31 @@ impl Play {
                 let pid = rest.parse().map_err(|_| rest.to_string());
                 self.feed(Input::InTerminal { request: 900, pid })
             }
-            _ => panic!("not understood: {kind} {text}"),
-        }
+            _ => return Err(format!("not understood: {kind} {text}")),
+        };
+        Ok(effects)
     }
 
     /// The oldest open request of a name, or the one of a number (`#7`), open or not.
-    fn take(&mut self, command: &str) -> i64 {
+    fn take(&mut self, command: &str) -> Result<i64, String> {
         if let Some(number) = command.strip_prefix('#') {
-            return number.parse().unwrap();
+            return number.parse().map_err(|_| format!("no number: {number}"));
         }
         let at = self.open.iter().position(|(_, open)| open == command);
-        let at = at.unwrap_or_else(|| panic!("no {command} is open: {:?}", self.open));
-        self.open.remove(at).0
+        at.map(|at| self.open.remove(at).0).ok_or_else(|| format!("no {command} is open"))
     }
 
     fn answer(&mut self, seq: i64, command: &str, success: bool, rest: &str) -> Vec<Effect> {
         let plain = !success && !rest.starts_with('{');
         let message = plain.then(|| rest.to_string());
         let body = if plain { Json::Null } else { body_of(rest) };
-        self.feed(Input::Adapter(Message::Response { request_seq: seq, command: command.into(), success, message, body }))
+        self.feed(Input::Adapter(Message::Response {
+            request_seq: seq,
+            command: command.into(),
+            success,
+            message,
+            body,
+        }))
     }
 
     /// Answers what is asked about a stop: `FUNCTION FILE:LINE [NAME=VALUE…]`; callers follow after `<`.
@@ -275,8 +282,10 @@ impl Play {
             effects.extend(self.feed(Input::Adapter(message)));
         }
         // What it asked on the way is told by what it shows.
-        effects.retain(|effect| !matches!(effect, Effect::Send(Message::Request { command, .. })
-            if command == "scopes" || command == "variables"));
+        effects.retain(|effect| {
+            !matches!(effect, Effect::Send(Message::Request { command, .. })
+            if command == "scopes" || command == "variables")
+        });
         effects
     }
 }
