@@ -103,6 +103,8 @@ pub struct Quirks {
     /// A `continued` event or the answer comes before any stop that follows a resume. A `stopped` event that comes
     /// before both then belongs to the stop before.
     pub announces_continue: bool,
+    /// The adapter's ids of the breakpoints that a stop was made by.
+    pub hit_ids: fn(&crate::dap::types::StoppedBody) -> Vec<i64>,
     /// Exceptions that are no stop: the program goes on by itself.
     pub ignored_exceptions: &'static [&'static str],
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.

@@ -59,6 +59,8 @@ enum Pending {
     Log(usize),
     /// The program is let go on from a stop that nobody is told of.
     GoOn(i64),
+    /// What was thrown, where the stop itself does not say.
+    Reason(u64),
     /// Its answer changes nothing.
     Quiet,
     /// The adapter's own command for it, then the request.
@@ -331,6 +333,7 @@ impl Session {
             Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::GoOn(thread) => self.on_gone_on(thread, result),
+            Pending::Reason(epoch) => self.on_reason(epoch, result),
             Pending::Quiet => {}
             Pending::DetachFast(op) => self.on_detached_fast(op, &result),
             Pending::Detach(op) => self.on_detached(op, result),

@@ -41,6 +41,7 @@ pub const DEBUGPY: Adapter = Adapter {
         hit_condition: |n| format!(">={n}"),
         prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
         announces_continue: true,
+        hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &["SystemExit"],
         check_condition: Some(|condition| format!("compile({}, 'condition', 'eval')", literal(condition))),
         assignment: |lhs, value| format!("{lhs} = {value}"),

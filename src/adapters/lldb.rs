@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Adapter, Find, Found, Install, Quirks, Stdio};
+use crate::dap::types::StoppedBody;
 use crate::model::{Launch, Stdin};
 
 pub const LLDB: Adapter = Adapter {
@@ -12,8 +13,8 @@ pub const LLDB: Adapter = Adapter {
     aliases: &["lldb", "lldb-vscode"],
     languages: &["c", "c++", "rust", "native"],
     find: Find {
-        programs: &["lldb-dap-{v}", "lldb-dap"],
-        versions: 18..=30,
+        programs: &["lldb-dap-{v}", "lldb-dap", "lldb-vscode-{v}", "lldb-vscode"],
+        versions: 14..=30,
         xcrun: Some("lldb-dap"),
         python_module: None,
         version_args: &["--version"],
@@ -38,6 +39,7 @@ pub const LLDB: Adapter = Adapter {
         hit_condition: |n| n.to_string(),
         prelude: &[],
         announces_continue: true,
+        hit_ids,
         ignored_exceptions: &[],
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
@@ -178,12 +180,23 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
+/// Up to version 14 only the description tells: `breakpoint 1.1 2.1`.
+fn hit_ids(stopped: &StoppedBody) -> Vec<i64> {
+    if !stopped.hit_breakpoint_ids.is_empty() {
+        return stopped.hit_breakpoint_ids.clone();
+    }
+    let places = stopped.description.as_deref().and_then(|text| text.strip_prefix("breakpoint ")).unwrap_or_default();
+    places.split_whitespace().filter_map(|place| place.split('.').next()?.parse().ok()).collect()
+}
+
 /// `error: <user expression 0>:1:1: use of undeclared identifier 'x'` and a drawing: the sentence is enough.
 fn error_text(message: &str) -> String {
-    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or(message);
+    let mut lines = message.lines().filter(|line| !line.trim().is_empty());
+    let line =
+        lines.clone().find(|line| line.contains("<user expression ")).or_else(|| lines.next()).unwrap_or(message);
     let line = line.trim().trim_start_matches("error: ");
-    match line.strip_prefix("<user expression ").and_then(|rest| rest.split_once(": ")) {
-        Some((_, sentence)) => sentence.to_string(),
+    match line.split_once("<user expression ").and_then(|(_, rest)| rest.split_once(": ")) {
+        Some((_, sentence)) => sentence.trim_start_matches("error: ").to_string(),
         None => line.to_string(),
     }
 }

@@ -184,6 +184,7 @@ impl Session {
                 self.bound.remove(&old.id);
             }
         }
+        self.bound.retain(|id, _| is_internal(*id) || wishes.iter().any(|wish| wish.id == *id));
         self.wishes = wishes;
         if !self.check_conditions(op) {
             self.send_updates(op, false);
@@ -323,7 +324,8 @@ impl Session {
     }
 
     /// The wishes a stop belongs to: by the adapter's ids, else by where it is.
-    pub(super) fn hit_wishes(&self, adapter_ids: &[i64]) -> Vec<u32> {
+    pub(super) fn hit_wishes(&self, stopped: &types::StoppedBody) -> Vec<u32> {
+        let adapter_ids = (self.adapter.quirks.hit_ids)(stopped);
         let mut ids: Vec<u32> = self
             .bound
             .iter()

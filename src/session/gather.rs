@@ -155,7 +155,8 @@ impl Session {
         let id = self.next_gather;
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];
-        let levels = look.frames.max(frame.saturating_add(1));
+        // One more than is shown tells whether there are more; `totalFrames` is an estimate on some adapters.
+        let levels = look.frames.max(frame.saturating_add(1)).saturating_add(1);
         self.gathers.insert(
             id,
             Gather {
@@ -234,8 +235,9 @@ impl Session {
             }
         };
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
-        let total = body.stack_frames.len();
-        for (index, frame) in body.stack_frames.iter().enumerate() {
+        let asked = usize::try_from(gather.look.frames.max(gather.frame.saturating_add(1))).unwrap_or(usize::MAX);
+        let total = body.stack_frames.len().min(asked);
+        for (index, frame) in body.stack_frames.iter().take(asked).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
             let subtle = frame.presentation_hint.as_deref() == Some("subtle");
             gather.frame_ids.push(frame.id);
@@ -249,11 +251,7 @@ impl Session {
                 locals: None,
             });
         }
-        let asked = usize::try_from(gather.look.frames.max(gather.frame.saturating_add(1))).unwrap_or(usize::MAX);
-        gather.more_frames = match body.total_frames {
-            Some(all) => usize::try_from(all).unwrap_or(0) > total && total >= asked,
-            None => total >= asked,
-        };
+        gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {

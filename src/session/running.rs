@@ -73,16 +73,24 @@ impl Session {
             Err(message) if message == super::SILENT => self.resuming = false,
             Err(message) => {
                 self.resuming = false;
-                self.waiters.retain(|waiter| waiter.op != op);
-                self.out.push(Effect::Disarm(Timer::Wait(op)));
                 let failure = self.adapter_failure("the program could not be resumed", &message);
-                self.answer(op, Err(failure));
+                self.fail_waiter(op, failure);
                 if self.standing.is_none()
                     && let Some(stood) = self.stood.take()
                 {
                     self.stand_again(stood);
                 }
             }
+        }
+    }
+
+    /// Tells one who waits for a stop that there will be none; nobody, if its time was over before.
+    fn fail_waiter(&mut self, op: OpId, failure: Failure) {
+        let before = self.waiters.len();
+        self.waiters.retain(|waiter| waiter.op != op);
+        if self.waiters.len() < before {
+            self.out.push(Effect::Disarm(Timer::Wait(op)));
+            self.answer(op, Err(failure));
         }
     }
 
@@ -150,10 +158,8 @@ impl Session {
     pub(super) fn on_paused(&mut self, op: OpId, result: Result<Json, String>) {
         if let Err(message) = result {
             self.asked_to_pause = false;
-            self.waiters.retain(|waiter| waiter.op != op);
-            self.out.push(Effect::Disarm(Timer::Wait(op)));
             let failure = self.adapter_failure("the program could not be paused", &message);
-            self.answer(op, Err(failure));
+            self.fail_waiter(op, failure);
         }
     }
 

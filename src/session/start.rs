@@ -50,7 +50,9 @@ impl Session {
         match result {
             Ok(body) => {
                 self.capabilities.merge(&body);
-                if let Some(version) = body.pointer("/__lldb/version").and_then(Json::as_str) {
+                if let Some(version) =
+                    body.pointer("/__lldb/version").or_else(|| body.get("$__lldb_version")).and_then(Json::as_str)
+                {
                     let number = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
                     self.version = number.map(Into::into);
                 }

@@ -46,7 +46,7 @@ impl Session {
     fn queue_stop(&mut self, body: StoppedBody) {
         let known = |other: &StoppedBody| other.thread_id == body.thread_id;
         let alone = body.all_threads_stopped == Some(false);
-        let news = alone || !self.hit_wishes(&body.hit_breakpoint_ids).is_empty();
+        let news = alone || !self.hit_wishes(&body).is_empty();
         let current = self.logging.as_ref().map(|logging| logging.thread);
         if news && !self.stands_in(body.thread_id) && current != body.thread_id && !self.queue.iter().any(known) {
             self.queue.push_back(body);
@@ -69,7 +69,7 @@ impl Session {
         self.epoch += 1;
         self.resuming = false;
         self.stood = None;
-        let ids = self.hit_wishes(&body.hit_breakpoint_ids);
+        let ids = self.hit_wishes(&body);
         if self.entering && !self.enter(&ids, &body) {
             return;
         }
@@ -321,7 +321,7 @@ impl Session {
         }
         if logging.stops_too {
             let logged: Vec<u32> = logging.lines.iter().map(|(id, _)| *id).collect();
-            let ids = self.hit_wishes(&logging.body.hit_breakpoint_ids);
+            let ids = self.hit_wishes(&logging.body);
             let ids: Vec<u32> = ids.into_iter().filter(|id| !logged.contains(id)).collect();
             self.stand(&logging.body, &ids);
         } else {
@@ -332,6 +332,13 @@ impl Session {
     /// Collects the report of the stop just made.
     pub(super) fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
+        if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
+            && text.is_empty()
+            && self.capabilities.has("supportsExceptionInfoRequest")
+        {
+            let arguments = json!({ "threadId": thread });
+            self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
+        }
         let look = Look { frames: view.frames, locals: Locals::Selected, view, ..Look::default() };
         self.gather(Purpose::Stop, look);
     }
@@ -353,6 +360,26 @@ impl Session {
             if let Some(report) = &mut standing.report {
                 report.condition_failed = Some(text);
             }
+        }
+    }
+
+    /// The event did not say what was thrown; the adapter was asked.
+    pub(super) fn on_reason(&mut self, epoch: u64, result: Result<Json, String>) {
+        if epoch != self.epoch {
+            return;
+        }
+        let info: types::ExceptionInfoBody = result.map(|body| read(&body)).unwrap_or_default();
+        let body = StoppedBody {
+            reason: "exception".into(),
+            description: info.description.or(Some(info.exception_id)),
+            ..StoppedBody::default()
+        };
+        let reason = self.reason(&body, &[]);
+        if let Reason::Signal { name, .. } = &reason {
+            self.last_signal = Some(name.clone());
+        }
+        if let Some(standing) = &mut self.standing {
+            standing.reason = reason;
         }
     }
 
