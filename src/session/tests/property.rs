@@ -181,7 +181,7 @@ fn play(options: &str, moves: Vec<Move>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn everyone_is_answered_once_with_lldb(moves in moves()) {

@@ -1,0 +1,92 @@
+//! The programs under the debugger, compiled once, and the adapter that has to be installed, installed once; shared by
+//! tests that run at the same time, in one process or in several.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// Where a language's fixtures are.
+pub fn folder(language: &str) -> PathBuf {
+    root().join(language)
+}
+
+/// What is made here lives as long as the build folder.
+fn made(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debug");
+    fs::create_dir_all(&folder).unwrap();
+    folder.join(name)
+}
+
+/// Makes something once, whoever else wants it at the same time.
+fn once(lock: &str, is_there: impl Fn() -> bool, make: impl FnOnce()) {
+    if is_there() {
+        return;
+    }
+    let lock = File::create(made(&format!("{lock}.lock"))).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    if !is_there() {
+        make();
+    }
+}
+
+/// The folder that `bugeye setup` installed debugpy into.
+pub fn debugpy() -> PathBuf {
+    let home = made("adapters");
+    let folder = home.join("data/adapters/debugpy");
+    once(
+        "adapters",
+        || folder.join("interpreter").is_file(),
+        || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
+            let done = command.args(["setup", "debugpy", "--yes"]).env("BUGEYE_HOME", &home).output().unwrap();
+            assert!(done.status.success(), "debugpy can't be installed: {}", String::from_utf8_lossy(&done.stderr));
+        },
+    );
+    folder
+}
+
+/// The program made from a fixture (`c/loop_basic.c`).
+pub fn program(name: &str) -> String {
+    let source = root().join(name);
+    let (language, file) = name.split_once('/').unwrap();
+    let stem = Path::new(file).file_stem().unwrap().to_str().unwrap();
+    if language == "python" {
+        return file.to_string();
+    }
+    let binary = made(&format!("{language}-{stem}"));
+    let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    once(&format!("{language}-{stem}"), || time(&binary) > time(&source), || compile(language, &source, &binary));
+    binary.to_str().unwrap().to_string()
+}
+
+fn compile(language: &str, source: &Path, binary: &Path) {
+    let plain = ["-O0", "-g", "-fno-omit-frame-pointer", "-fno-inline", "-Wall", "-pthread"];
+    let (compiler, flags) = match language {
+        "c" => ("cc", &plain[..]),
+        "cpp" => ("c++", &["-std=c++17", "-O0", "-g", "-fno-omit-frame-pointer", "-fno-inline", "-Wall"][..]),
+        _ => ("rustc", &["-g"][..]),
+    };
+    let new = binary.with_extension("new");
+    let done = Command::new(compiler).args(flags).arg("-o").arg(&new).arg(source).output().unwrap();
+    assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    fs::rename(new, binary).unwrap();
+}
+
+/// The line of a fixture that carries `BREAK:mark`.
+pub fn line(name: &str, mark: &str) -> u32 {
+    let text = fs::read_to_string(root().join(name)).unwrap();
+    let mark = format!("BREAK:{mark}");
+    let found = text.lines().position(|line| line.split_whitespace().any(|word| word == mark));
+    u32::try_from(found.unwrap_or_else(|| panic!("no {mark} in {name}")) + 1).unwrap()
+}
+
+/// The place of a mark, as it is typed in the fixture's folder: `loop_basic.c:6`.
+pub fn at(name: &str, mark: &str) -> String {
+    let (_, file) = name.split_once('/').unwrap();
+    format!("{file}:{}", line(name, mark))
+}
