@@ -254,7 +254,8 @@ impl Session {
                 self.answer(op, Ok(Answer::Text(text)));
             }
             Err(message) => {
-                let failure = self.adapter_failure("it can't be evaluated", &message);
+                let failure =
+                    self.adapter_failure("it can't be evaluated", &message).hint("what there is: bugeye locals");
                 self.answer(op, Err(failure));
             }
         }

@@ -67,7 +67,8 @@ impl Session {
                 self.configure_when_ready();
             }
             Err(message) => {
-                let failure = self.adapter_failure("the adapter would not start", &message);
+                let failure =
+                    self.adapter_failure("the adapter would not start", &message).hint("check it: bugeye doctor");
                 self.fail_start(&failure);
             }
         }
@@ -85,7 +86,9 @@ impl Session {
                 Target::Attach { .. } => "the process could not be attached to",
             };
             let mut failure = self.adapter_failure(what, &message);
-            if matches!(self.target, Target::Attach { .. }) {
+            if matches!(self.target, Target::Launch(_)) {
+                failure = failure.hint("does it run by itself? check the adapter, too: bugeye doctor");
+            } else {
                 failure = failure
                     .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
@@ -378,8 +381,12 @@ impl Session {
         if self.exiting || self.detaching.is_some() {
             return self.end_now();
         }
+        let starting = self.state == SessionState::Starting;
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
-        let failure = self.ended_failure();
+        let mut failure = self.ended_failure();
+        if starting {
+            failure = failure.hint("is it the right program? bugeye doctor");
+        }
         self.out.push(Effect::Drain);
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));
