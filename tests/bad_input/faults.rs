@@ -236,3 +236,17 @@ fn text_from_an_adapter_never_reaches_the_terminal_as_it_is() {
     }
     bug.ok(&["stop"]);
 }
+
+/// Silence after any number of requests: the run comes to an answer, and the session can be ended.
+#[test]
+fn one_that_falls_silent_anywhere_holds_nobody_up() {
+    for after in 1..=9 {
+        let bug = fake(&json!({ "faults": [{ "at": "*", "nth": after, "do": "silent" }] }));
+        let run = run(&bug);
+        assert!([0, 4].contains(&run.code), "after {after}: {run}");
+        within(&run, 5500);
+        let stop = bug.run(&["stop", "--all"]);
+        assert_eq!(stop.code, 0, "after {after}: {stop}");
+        within(&stop, 5000);
+    }
+}

@@ -9,8 +9,9 @@ fn places_that_are_none_are_refused_or_said_to_be_pending() {
     let bug = Bug::new("c");
     let program = program("c/loop_basic.c");
     refused(&bug, &["start", "--break", "loop_basic.c:999", &program], 1, "there is no line 999");
-    refused(&bug, &["start", "--break", "*zz", &program], 2, "not an address");
-    refused(&bug, &["start", "--break", "loop_basic.c:0", &program], 2, "counted from 1");
+    // What to write is part of the complaint.
+    bug.run(&["start", "--break", "*zz", &program]).fails(2, "write *0x401000");
+    bug.run(&["start", "--break", "loop_basic.c:0", &program]).fails(2, "counted from 1");
     refused(&bug, &["break", "loop_basic.c:999"], 1, "there is no line 999");
     let text = bug.ok(&["start", "--break", "hang.c:8", "--break", "nosuch", "--break", "nosuch.c:3", &program]);
     has(&text, &["hang.c:8: pending (no code", "nosuch: pending (no function", "nosuch.c:3: pending"]);
@@ -41,8 +42,7 @@ fn a_condition_that_does_not_parse_is_refused_before_a_python_program_runs() {
     // It is not set at all: the first stop is the other one.
     has(&bug.ok(&["continue"]), &[&format!("loop.py:{}", line("python/loop.py", "end"))]);
     // The same while the program stands.
-    let text = bug.ok(&["break", &place, "--if", "i >>> 3"]);
-    has(&text, &["the condition can't be parsed"]);
+    refused(&bug, &["break", &place, "--if", "i >>> 3"], 1, "the condition can't be parsed");
     bug.ok(&["unbreak", "--all"]);
     has(&bug.ok(&["continue"]), &["exited: code 0"]);
     // One that parses and fails stops, and says so.

@@ -30,7 +30,7 @@ use crate::session::{
 };
 
 /// An adapter with none of LLDB's habits that change what is sent.
-pub(super) static PLAIN: Adapter = Adapter {
+static PLAIN: Adapter = Adapter {
     id: "plain",
     quirks: Quirks {
         announces_continue: false,
@@ -110,7 +110,7 @@ pub(super) struct Play {
     open: Vec<(i64, String)>,
 }
 
-pub(super) fn limits() -> Limits {
+fn limits() -> Limits {
     Limits {
         initialize: Duration::from_secs(10),
         launch: Duration::from_secs(60),
@@ -119,10 +119,14 @@ pub(super) fn limits() -> Limits {
     }
 }
 
-pub(super) fn launch_target(stop_on_entry: bool) -> Target {
+fn launch_target(adapter: &Adapter, stop_on_entry: bool) -> Target {
+    let (program, interpreter) = match adapter.languages.first() {
+        Some(&"python") => ("/p/loop.py", vec!["/usr/bin/python3".to_string()]),
+        _ => ("/p/app", Vec::new()),
+    };
     Target::Launch(Launch {
-        program: PathBuf::from("/p/app"),
-        interpreter: Vec::new(),
+        program: PathBuf::from(program),
+        interpreter,
         args: Vec::new(),
         cwd: PathBuf::from("/p"),
         env: Vec::new(),
@@ -134,7 +138,7 @@ pub(super) fn launch_target(stop_on_entry: bool) -> Target {
     })
 }
 
-pub(super) fn stdio() -> Stdio {
+fn stdio() -> Stdio {
     Stdio { stdin: "/r/stdin".into(), stdout: "/r/stdout".into(), stderr: "/r/stderr".into() }
 }
 
@@ -153,7 +157,7 @@ impl Play {
         let target = if attach {
             Target::Attach { pid: 77, program: Some(PathBuf::from("/p/app")) }
         } else {
-            launch_target(entry)
+            launch_target(adapter, entry)
         };
         Self { session: Session::new(adapter, target, stdio(), limits()), open: Vec::new() }
     }
@@ -308,7 +312,7 @@ fn operation(text: &str) -> Op {
     let has = |word: &str| words.contains(&word);
     let wait = Wait {
         limit: Duration::from_secs(value("wait").map_or(25, |text| text.parse().unwrap())),
-        view: View { frames: 3, ..View::default() },
+        view: View { frames: value("frames").map_or(3, |text| text.parse().unwrap()), ..View::default() },
     };
     let thread = value("thread").map(|text| text.parse().unwrap());
     let look = Look {
