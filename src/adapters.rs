@@ -31,6 +31,50 @@ pub struct Adapter {
     pub launch: fn(&Launch, &Stdio) -> Value,
     pub attach: fn(pid: u32, program: Option<&str>) -> Value,
     pub quirks: Quirks,
+    pub natives: Natives,
+}
+
+/// Commands of the underlying debugger, for what the protocol or the adapter lacks: how each is written, and how its
+/// answer is read. None where there is no such command.
+#[derive(Debug)]
+pub struct Natives {
+    /// The message of a command that failed, though the adapter calls it a success.
+    pub failure: fn(&str) -> Option<String>,
+    pub memory_read: Option<fn(address: &str, count: u32) -> String>,
+    pub memory_bytes: fn(&str) -> Option<(u64, Vec<u8>)>,
+    pub memory_write: Option<fn(address: &str, bytes: &[u8]) -> String>,
+    /// The expression whose value is an address as a plain number.
+    pub address_of: fn(&str) -> String,
+    /// At an address, or of the current function; so many instructions; with source lines between them.
+    pub disassemble: Option<fn(address: Option<&str>, count: Option<u32>, mixed: bool) -> String>,
+    pub jump: Option<fn(file: &str, line: u32) -> String>,
+    pub watch: Option<Watching>,
+    /// The expression, in the frame of a throw, whose value names the thrown type, and whether that is the one meant.
+    pub thrown_type: Option<(&'static str, fn(value: &str, wanted: &str) -> bool)>,
+}
+
+/// Data breakpoints by native commands.
+#[derive(Debug, Clone, Copy)]
+pub struct Watching {
+    pub set: fn(expression: &str, access: Access) -> String,
+    /// The debugger's own number of the one just set.
+    pub number: fn(&str) -> Option<u32>,
+    pub condition: fn(number: u32, condition: &str) -> String,
+    pub remove: fn(number: u32) -> String,
+    pub list: &'static str,
+    /// Each number with its value before and now.
+    pub values: fn(&str) -> Vec<(u32, Option<String>, Option<String>)>,
+    /// The number in a `stopped` event.
+    pub stopped: fn(&crate::dap::types::StoppedBody) -> Option<u32>,
+}
+
+/// What a data breakpoint stops on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    Write,
+    Read,
+    Either,
 }
 
 /// How an adapter is looked for: config path, then the private folder, then these, in order.
@@ -130,6 +174,12 @@ pub struct Quirks {
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
     /// A value whose text says little without its children.
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
+    /// Children are given from `start` on and no more than `count`.
+    pub pages: bool,
+    /// How many children a value has, where its text or type tells.
+    pub count: fn(value: &str, kind: Option<&str>) -> Option<u64>,
+    /// The expression for a part of a sequence, where children can't be paged.
+    pub slice: Option<fn(expression: &str, from: u32, count: u32) -> String>,
     /// The signal that an exit code means, where the kernel's own word is not to be had.
     pub exit_signal: fn(code: i64, last_signal: Option<&str>) -> Option<String>,
     /// How long a disconnect that leaves the program running may take before it is taken as done.
@@ -139,6 +189,11 @@ pub struct Quirks {
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
     /// next `continue` would end where the step would have.
     pub forget_step: Option<&'static str>,
+    /// Values have addresses, and `&(x)` is one.
+    pub has_addresses: bool,
+    /// How what a function returned is asked for after a step out of it (context `repl`), and read from the answer as
+    /// type and value; None where it is among the locals.
+    pub returned: Option<(&'static str, fn(&str) -> Option<(String, String)>)>,
     /// What can't be an expression, though the adapter would answer it with something.
     pub is_nonsense: fn(&str) -> bool,
     /// The program's streams are ours only through a `runInTerminal` request.

@@ -1,6 +1,7 @@
 //! The command line: what was typed → a request; an answer → text or JSON and an exit code.
 
 mod help;
+mod typist;
 mod words;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::render::{Page, quoted, quoted_lines};
 use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
+pub use typist::{Typist, typed};
 use words::Meaning;
 
 /// The surroundings of a command that runs in the client's own process.
@@ -25,6 +27,8 @@ pub struct LocalContext {
     pub paths: Paths,
     pub config: Config,
     pub json: bool,
+    /// The session asked for.
+    pub session: Option<String>,
 }
 
 /// What a process exit code says, as help and documentation show it.
@@ -89,6 +93,10 @@ fn understand(typed: &[OsString], json: bool) -> Result<u8, Failure> {
     let mut ask = Ask { entry, args, session: arguments.get_one::<String>(SESSION).cloned(), manner };
     match entry.run {
         Run::Local(run) => ask.locally(run),
+        Run::Bare(run) => {
+            let context = ask.local_context()?;
+            run(ask.args.take(), &context)
+        }
         Run::Daemon(_) => ask.daemon(),
     }
 }
@@ -208,15 +216,19 @@ type RunLocally = fn(serde_json::Value, &LocalContext) -> Result<serde_json::Val
 
 impl Ask {
     fn locally(&mut self, run: RunLocally) -> Result<u8, Failure> {
+        let context = self.local_context()?;
+        let result = run(self.args.take(), &context);
+        self.show(Answer::new(result))
+    }
+
+    fn local_context(&self) -> Result<LocalContext, Failure> {
         let paths = Paths::locate()?;
         // What runs here is what mends a broken installation: it says that the settings are off, and goes on.
         let config = Config::load(&paths).unwrap_or_else(|failure| {
             warn(&failure, "the defaults are used");
             Config::default()
         });
-        let context = LocalContext { paths, config, json: self.manner.json };
-        let result = run(self.args.take(), &context);
-        self.show(Answer::new(result))
+        Ok(LocalContext { paths, config, json: self.manner.json, session: self.session.clone() })
     }
 
     fn daemon(&mut self) -> Result<u8, Failure> {
@@ -364,7 +376,7 @@ fn write_out(text: &str) -> io::Result<()> {
 }
 
 /// Writes to standard output. A reader that has had enough (`| head`) is no failure; a full disk is.
-fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match write_out(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::io("write the answer", &error)),
         _ => Ok(()),

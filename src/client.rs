@@ -217,7 +217,7 @@ impl Connection {
     }
 
     /// Ends a daemon without sessions; answers whether it went.
-    fn end_if_idle(&mut self) -> Result<bool, Failure> {
+    pub fn end_if_idle(&mut self) -> Result<bool, Failure> {
         match self.exchange(&request(1, "shutdown", json!({ "if_idle": true })), Some(CONNECT_LIMIT), &mut |_| {}) {
             Ok(answer) => Ok(answer.ok),
             Err(Trouble::Lost) => Ok(true),

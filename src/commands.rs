@@ -5,15 +5,20 @@
 
 pub mod attach;
 pub mod await_;
+pub mod back;
 pub mod backtrace;
 pub mod break_;
 pub mod breaks;
 pub mod catch;
 pub mod completions;
+pub mod config;
 pub mod context;
 pub mod continue_;
 pub mod daemon;
+pub mod demo;
 pub mod detach;
+pub mod disassemble;
+pub mod do_;
 pub mod doctor;
 pub mod down;
 pub mod eval;
@@ -21,16 +26,22 @@ pub mod exception;
 pub mod finish;
 pub mod frame;
 pub mod input;
+pub mod jump;
 pub mod locals;
 pub mod looking;
+pub mod man;
+pub mod memory;
+pub mod modules;
 pub mod next;
 pub mod output;
 pub mod pause;
 pub mod print;
 pub mod raw;
+pub mod registers;
 pub mod report;
 pub mod restart;
 pub mod run;
+pub mod schema;
 pub mod set;
 pub mod setup;
 pub mod source;
@@ -44,6 +55,7 @@ pub mod unbreak;
 pub mod until;
 pub mod up;
 pub mod use_session;
+pub mod watch;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -93,6 +105,15 @@ pub trait Local: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'stat
     fn run(self, cx: &crate::cli::LocalContext) -> Result<Self::Output, Failure>;
 }
 
+/// A command that writes its own output, bare: no envelope is put around it.
+pub trait Bare: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'static {
+    const NAME: &'static str;
+    const GROUP: Group;
+
+    /// Answers the exit code.
+    fn run(self, cx: &crate::cli::LocalContext) -> Result<u8, Failure>;
+}
+
 /// A boxed future, the shape the catalogue's table holds.
 pub type Running = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
 
@@ -101,6 +122,7 @@ pub type Running = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
 pub enum Run {
     Daemon(fn(Value, crate::hub::Context) -> Running),
     Local(fn(Value, &crate::cli::LocalContext) -> Result<Value, Failure>),
+    Bare(fn(Value, &crate::cli::LocalContext) -> Result<u8, Failure>),
 }
 
 impl std::fmt::Debug for Run {
@@ -108,6 +130,7 @@ impl std::fmt::Debug for Run {
         f.write_str(match self {
             Self::Daemon(_) => "Daemon",
             Self::Local(_) => "Local",
+            Self::Bare(_) => "Bare",
         })
     }
 }
@@ -163,6 +186,22 @@ const fn local<C: Local>() -> Entry {
     }
 }
 
+const fn bare<C: Bare>() -> Entry {
+    Entry {
+        name: C::NAME,
+        aliases: &[],
+        group: C::GROUP,
+        spawns: false,
+        run: Run::Bare(|args, cx| read_args::<C>(args)?.run(cx)),
+        arguments: |command| C::augment_args(command),
+        parse: |matches| parse_args::<C>(matches),
+        render: |_, _| Ok(0),
+        render_event: |_, _| {},
+        argument_schema: || schemars::schema_for!(C),
+        result_schema: || schemars::schema_for!(()),
+    }
+}
+
 fn read_args<C: DeserializeOwned>(args: Value) -> Result<C, Failure> {
     let args = if args.is_null() { Value::Object(serde_json::Map::new()) } else { args };
     serde_json::from_value(args).map_err(|error| Failure::usage(format!("the arguments do not fit: {error}")))
@@ -206,12 +245,16 @@ pub const CATALOGUE: &[Entry] = &[
     served::<unbreak::Unbreak>(),
     served::<unbreak::Enable>(),
     served::<unbreak::Disable>(),
+    served::<watch::Watch>(),
     served::<catch::Catch>(),
     served::<continue_::Continue>(),
     served::<next::Next>(),
     served::<step::Step>(),
     served::<finish::Finish>(),
     served::<until::Until>(),
+    served::<jump::Jump>(),
+    served::<back::Back>(),
+    served::<back::ReverseContinue>(),
     served::<pause::Pause>(),
     served::<await_::Await>(),
     served::<context::Context>(),
@@ -227,14 +270,23 @@ pub const CATALOGUE: &[Entry] = &[
     served::<print::Print>(),
     served::<eval::Eval>(),
     served::<set::Set>(),
+    served::<memory::Memory>(),
+    served::<registers::Registers>(),
+    served::<disassemble::Disassemble>(),
+    served::<modules::Modules>(),
     served::<exception::Exception>(),
     served::<output::Output>(),
     served::<input::Input>(),
     served::<raw::Raw>(),
+    bare::<do_::Do>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),
+    local::<demo::Demo>(),
     local::<daemon::Daemon>(),
+    local::<config::Config>(),
     local::<completions::Completions>(),
+    bare::<man::Man>(),
+    bare::<schema::Schema>(),
 ];
 
 /// A result that only says that it happened.

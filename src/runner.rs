@@ -4,8 +4,11 @@
 //! frames, the adapter's error stream, the program's streams and the nearest deadline. A second task writes to the
 //! adapter, so that an adapter that does not read can't hold the session up. Both end with the session's handle.
 
+mod pipes;
+
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +16,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
+use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -21,11 +25,13 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 use crate::dap::{Codec, FrameError, Message};
 use crate::failure::Failure;
 use crate::log;
-use crate::output::{Decoder, Ring};
+use crate::model::SessionState;
+use crate::output::Ring;
 use crate::platform;
 use crate::process::{Streams, Supervised};
 use crate::session::{Answer, Effect, Input, KernelExit, Op, OpId, Session, Snapshot, Stream, Timer};
 use crate::store::Journal;
+use pipes::{Tap, end_of, ended, readable, sleep_until, writable};
 
 /// How much of the adapter's error stream is kept for a failure's cause.
 const STDERR_TAIL: usize = 2000;
@@ -35,6 +41,9 @@ const LEAVING: Duration = Duration::from_millis(400);
 const TELLING: Duration = Duration::from_secs(1);
 /// The same for an adapter that must let go of somebody else's process first.
 const LETTING_GO: Duration = Duration::from_secs(4);
+
+/// How long an adapter may take to notice that its program has ended.
+const NOTICING: Duration = Duration::from_secs(1);
 
 /// The way to a session from outside its task.
 #[derive(Debug)]
@@ -140,6 +149,9 @@ pub fn start(parts: Parts) -> Handle {
         stderr_tail: String::new(),
         waiting: HashMap::new(),
         deadlines: BTreeMap::new(),
+        late: Vec::new(),
+        end: None,
+        noticing: None,
         watched: None,
         journal: parts.journal,
         env: parts.env,
@@ -153,34 +165,6 @@ pub fn start(parts: Parts) -> Handle {
     };
     tokio::spawn(runner.run(finish));
     Handle { control, snapshot, output, printed, finished, next: 1.into() }
-}
-
-/// One stream of the program.
-#[derive(Debug)]
-struct Tap {
-    pipe: Option<Receiver>,
-    stream: Stream,
-    decoder: Decoder,
-}
-
-impl Tap {
-    fn new(pipe: Option<Receiver>, stream: Stream) -> Self {
-        Self { pipe, stream, decoder: Decoder::default() }
-    }
-
-    /// Waits until there is something to read; for ever where there is no pipe.
-    async fn readable(&self) {
-        match &self.pipe {
-            Some(pipe) if pipe.readable().await.is_ok() => {}
-            _ => std::future::pending().await,
-        }
-    }
-
-    /// Reads once without waiting; None when nothing is there.
-    fn read(&mut self, buffer: &mut [u8]) -> Option<String> {
-        let read = self.pipe.as_ref()?.try_read(buffer).ok().filter(|count| *count > 0)?;
-        Some(self.decoder.decode(&buffer[..read]))
-    }
 }
 
 struct Runner {
@@ -200,6 +184,12 @@ struct Runner {
     stderr_tail: String,
     waiting: HashMap<OpId, oneshot::Sender<Result<Answer, Failure>>>,
     deadlines: BTreeMap<Timer, Instant>,
+    /// Operations that came when the program had ended and its adapter had not noticed.
+    late: Vec<(OpId, Op)>,
+    /// Readable when the program has ended; taken then.
+    end: Option<AsyncFd<OwnedFd>>,
+    /// Until when the adapter may notice that.
+    noticing: Option<Instant>,
     watched: Option<platform::Watched>,
     journal: Option<Journal>,
     env: Vec<(String, String)>,
@@ -230,7 +220,7 @@ impl Runner {
     /// Waits for one thing and handles it.
     async fn step(&mut self) {
         let mut buffer = [0u8; 16 * 1024];
-        let deadline = self.deadlines.values().min().copied();
+        let deadline = self.deadlines.values().copied().chain(self.noticing).min();
         tokio::select! {
             control = self.commands.recv() => match control {
                 Some(control) => self.on_control(control),
@@ -248,6 +238,10 @@ impl Runner {
                     self.feed(Input::InTerminal { request, pid });
                 }
             }
+            () = ended(self.end.as_ref()) => {
+                self.end = None;
+                self.noticing = Some(Instant::now() + NOTICING);
+            }
             () = sleep_until(deadline) => self.on_deadline(),
         }
     }
@@ -263,6 +257,22 @@ impl Runner {
             }
             changed
         });
+        if !self.late.is_empty() && !self.session.snapshot().state.is_live() {
+            self.hand_over_late();
+        }
+    }
+
+    /// The program has ended and its adapter has not noticed: what is asked of it now could end the adapter too, and the
+    /// answer would be that it was lost. The news is on its way.
+    fn must_wait_for_the_end(&self, op: &Op) -> bool {
+        let still = matches!(self.session.snapshot().state, SessionState::Held | SessionState::Stopped);
+        still && !matches!(op, Op::Stop { .. }) && self.watched.as_ref().is_some_and(platform::Watched::has_ended)
+    }
+
+    fn hand_over_late(&mut self) {
+        for (id, op) in std::mem::take(&mut self.late) {
+            self.feed(Input::Op(id, op));
+        }
     }
 
     fn carry_out(&mut self, effects: Vec<Effect>) {
@@ -287,7 +297,10 @@ impl Runner {
                 }
                 Effect::Drain => self.drain(),
                 Effect::Output { stream, text } => self.print(stream, &text),
-                Effect::Watch { pid } => self.watched = platform::watch(pid),
+                Effect::Watch { pid } => {
+                    self.watched = platform::watch(pid);
+                    self.end = self.watched.as_ref().and_then(end_of);
+                }
                 Effect::AskExit => {
                     let exit = self.watched.as_ref().and_then(platform::Watched::exit).and_then(|exit| {
                         match (exit.code, exit.signal) {
@@ -318,12 +331,17 @@ impl Runner {
             Control::Op(id, op, answer) => {
                 self.waiting.insert(id, answer);
                 if let Some(journal) = &mut self.journal {
-                    journal.append("command", None, &json!({ "op": id, "name": name_of(&op) }));
+                    journal.append("command", None, &json!({ "op": id, "name": op.name() }));
                 }
-                self.feed(Input::Op(id, *op));
+                if self.must_wait_for_the_end(&op) {
+                    self.late.push((id, *op));
+                } else {
+                    self.feed(Input::Op(id, *op));
+                }
             }
             Control::Forget(id) => {
                 self.waiting.remove(&id);
+                self.late.retain(|(late, _)| *late != id);
                 self.feed(Input::Forget(id));
             }
             Control::Input(bytes, done) => {
@@ -481,6 +499,10 @@ impl Runner {
             self.deadlines.remove(&timer);
             self.feed(Input::Timer(timer));
         }
+        if self.noticing.is_some_and(|until| until <= now) {
+            self.noticing = None;
+            self.feed(Input::Unnoticed);
+        }
     }
 
     /// Ends the adapter and, unless it is to be spared, the program and all it started.
@@ -532,27 +554,6 @@ fn no_stdin(attached: bool, closed: bool) -> Failure {
     }
 }
 
-async fn readable(pipe: Option<&Receiver>) {
-    match pipe {
-        Some(pipe) if pipe.readable().await.is_ok() => {}
-        _ => std::future::pending().await,
-    }
-}
-
-async fn writable(pipe: Option<&Sender>, wanted: bool) {
-    match pipe {
-        Some(pipe) if wanted && pipe.writable().await.is_ok() => {}
-        _ => std::future::pending().await,
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Writes frames in order, each in one write. Ends when the session drops its sender or the adapter its stream.
 async fn write_to_adapter(mut pipe: Sender, mut messages: mpsc::UnboundedReceiver<Message>) {
     let mut codec = Codec::default();
@@ -571,27 +572,5 @@ async fn write_to_adapter(mut pipe: Sender, mut messages: mpsc::UnboundedReceive
             return;
         }
         bytes.clear();
-    }
-}
-
-/// What the record calls an operation: its name, never its payload.
-fn name_of(op: &Op) -> &'static str {
-    match op {
-        Op::Start { .. } => "start",
-        Op::Breakpoints(_) => "breakpoints",
-        Op::Catch(_) => "catch",
-        Op::Resume { .. } => "resume",
-        Op::Pause(_) => "pause",
-        Op::Await(_) => "await",
-        Op::Look(_) => "look",
-        Op::Select { .. } => "select",
-        Op::Threads => "threads",
-        Op::Evaluate { .. } => "eval",
-        Op::Set { .. } => "set",
-        Op::Arguments(_) => "args",
-        Op::Raw(_) => "raw",
-        Op::Exception => "exception",
-        Op::Detach => "detach",
-        Op::Stop { .. } => "stop",
     }
 }

@@ -14,6 +14,8 @@ mod start;
 mod stopped;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod watch;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,10 +24,10 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 pub use breakpoints::UNTIL_ID;
-pub use gather::{IMPURE, Locals, Look, Seen};
+pub use gather::{IMPURE, Locals, Look, Scope, Seen};
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
-    Stream, ThreadLine, Timer, Wait,
+    Stream, ThreadLine, Timer, Wait, WatchLine,
 };
 
 use crate::adapters::{Adapter, Stdio};
@@ -51,6 +53,12 @@ enum Pending {
     ThreadPlace(OpId, usize),
     Evaluate(OpId, Look),
     Names(OpId),
+    Native(OpId),
+    Request(OpId, &'static str),
+    Watch(OpId, watch::Step),
+    /// The values of data breakpoints, at the stop one made.
+    WatchValues,
+    Goto(OpId, watch::Jump),
     Raw(OpId),
     Exception(OpId),
     /// Where a program that is to stop at its beginning stands.
@@ -59,6 +67,8 @@ enum Pending {
     Log(usize),
     /// The program is let go on from a stop that nobody is told of.
     GoOn(i64),
+    /// The type of what was thrown, to see whether it is one that is wanted.
+    Thrown,
     /// What was thrown, where the stop itself does not say.
     Reason(u64),
     /// Its answer changes nothing.
@@ -143,6 +153,8 @@ pub struct Session {
     asked_to_pause: bool,
     /// The resume under way is a step, which something else may interrupt.
     stepping: bool,
+    /// The function that the step under way leaves.
+    leaving: Option<String>,
     /// Where `until` is to end.
     until: Option<Breakpoint>,
     /// The first stop is to be the program's beginning.
@@ -154,8 +166,13 @@ pub struct Session {
     queue: VecDeque<crate::dap::types::StoppedBody>,
     stops: u64,
     gathers: BTreeMap<u64, gather::Gather>,
+    stack: Option<gather::Stack>,
     next_gather: u64,
     logging: Option<stopped::Logging>,
+    /// A throw that is looked at: its event, and the expression that is still to be evaluated.
+    thrown: Option<(crate::dap::types::StoppedBody, String)>,
+    watches: Vec<watch::Watched>,
+    next_watch: u32,
     /// Locals at the last report, to see what changed: the function they belong to, and name → text.
     before: Option<(String, BTreeMap<String, String>)>,
     threads: Vec<crate::dap::types::Thread>,
@@ -203,6 +220,7 @@ impl Session {
             resuming: false,
             asked_to_pause: false,
             stepping: false,
+            leaving: None,
             until: None,
             entering: false,
             standing: None,
@@ -210,8 +228,12 @@ impl Session {
             queue: VecDeque::new(),
             stops: 0,
             gathers: BTreeMap::new(),
+            stack: None,
             next_gather: 0,
             logging: None,
+            thrown: None,
+            watches: Vec::new(),
+            next_watch: 1,
             before: None,
             threads: Vec::new(),
             thread_lists: BTreeMap::new(),
@@ -237,6 +259,7 @@ impl Session {
             Input::Adapter(message) => self.on_message(message),
             Input::Timer(timer) => self.on_timer(timer),
             Input::Exit(exit) => self.on_kernel_exit(exit),
+            Input::Unnoticed => self.on_unnoticed_end(),
             Input::InTerminal { request, pid } => self.on_in_terminal(request, pid),
             Input::Gone { adapter_exit, stderr_tail } => self.on_gone(adapter_exit, stderr_tail),
         }
@@ -277,6 +300,10 @@ impl Session {
             let failure = self.ended_failure();
             return self.answer(id, Err(failure));
         }
+        if !matches!(op, Op::Look(_) | Op::Select { .. } | Op::Threads | Op::Arguments(_)) {
+            // It may change what the stack was read for.
+            self.stack = None;
+        }
         match op {
             Op::Start { wishes, catch, run } => self.begin(id, wishes, catch, run),
             Op::Breakpoints(wishes) => self.update_breakpoints(id, wishes),
@@ -292,6 +319,16 @@ impl Session {
             Op::Arguments(look) => self.arguments(id, look),
             Op::Raw(text) => self.raw(id, &text),
             Op::Exception => self.exception(id),
+            Op::Native { command, look } => self.native(id, command, look),
+            Op::Request { command, arguments, capability, what } => {
+                self.plain_request(id, command, arguments, (capability, what));
+            }
+            Op::Watch { expression, access, condition, look } => {
+                self.watch(id, watch::Step::Set { expression, access, condition }, look);
+            }
+            Op::Unwatch(number) => self.unwatch(id, number),
+            Op::Watches => self.list_watches(id),
+            Op::Jump { file, line, view } => self.jump(id, &file, line, view),
             Op::Detach => self.detach(id),
             Op::Stop { kill } => self.stop(id, kill),
         }
@@ -328,12 +365,18 @@ impl Session {
             Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
             Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
             Pending::Names(op) => self.on_names(op, result),
+            Pending::Native(op) => self.on_native(op, result),
+            Pending::Request(op, what) => self.on_plain_request(op, what, result),
+            Pending::Watch(op, step) => self.on_watch(op, step, result),
+            Pending::WatchValues => self.on_watch_values(result),
+            Pending::Goto(op, jump) => self.on_goto(op, &jump, result),
             Pending::Raw(op) => self.on_raw(op, result),
             Pending::Exception(op) => self.on_exception_info(op, result),
             Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::GoOn(thread) => self.on_gone_on(thread, result),
             Pending::Reason(epoch) => self.on_reason(epoch, result),
+            Pending::Thrown => self.on_thrown(result),
             Pending::Quiet => {}
             Pending::DetachFast(op) => self.on_detached_fast(op, &result),
             Pending::Detach(op) => self.on_detached(op, result),

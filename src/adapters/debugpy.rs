@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Quirks, Stdio};
+use super::{Adapter, Find, Found, Install, Natives, Quirks, Stdio};
 use crate::model::{Frame, Launch};
 
 /// debugpy writes header and body in two sends on a socket with Nagle's algorithm on; each request then waits 44 ms for
@@ -54,14 +54,30 @@ pub const DEBUGPY: Adapter = Adapter {
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
         is_opaque: |value, _| value.contains(" object at 0x"),
+        pages: false,
+        count: |_, _| None,
+        slice: Some(slice),
         exit_signal: |code, _| signal_of(code),
         detach_grace: Duration::from_millis(700),
         detach_command: None,
         forget_step: None,
+        has_addresses: false,
+        returned: None,
         is_nonsense: |_| false,
         runs_in_terminal: true,
         attach_runs: true,
         entry_function: None,
+    },
+    natives: Natives {
+        failure: |_| None,
+        memory_read: None,
+        memory_bytes: |_| None,
+        memory_write: None,
+        address_of: |expression| format!("id({expression})"),
+        disassemble: None,
+        jump: None,
+        watch: None,
+        thrown_type: None,
     },
 };
 
@@ -132,6 +148,15 @@ fn literal(text: &str) -> String {
     }
     out.push('\'');
     out
+}
+
+/// A part of any iterable; of a dictionary with its values.
+fn slice(expression: &str, from: u32, count: u32) -> String {
+    let to = from.saturating_add(count);
+    format!(
+        "(lambda value, cut: dict(cut(value.items(), {from}, {to})) if isinstance(value, dict) \
+         else list(cut(value, {from}, {to})))(({expression}), __import__('itertools').islice)"
+    )
 }
 
 /// Evaluation happens in the stopped thread, above the program's own frames: the frame is found by walking out to its

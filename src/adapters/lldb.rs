@@ -1,5 +1,7 @@
 //! LLDB's own adapter, for C, C++ and Rust.
 
+mod native;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -52,6 +54,9 @@ pub const LLDB: Adapter = Adapter {
         error_text,
         tidy,
         is_opaque,
+        pages: true,
+        count,
+        slice: None,
         exit_signal: |code, last_signal| {
             // An exit by a signal is told as its number, which exit(11) is too: only a stop by that signal decides.
             last_signal.filter(|name| signal_number(name) == Some(code)).map(Into::into)
@@ -59,11 +64,14 @@ pub const LLDB: Adapter = Adapter {
         detach_grace: Duration::from_secs(4),
         detach_command: Some("`process detach"),
         forget_step: Some("`thread plan discard 1"),
+        has_addresses: true,
+        returned: Some(("`thread info", returned)),
         is_nonsense: has_two_words,
         runs_in_terminal: false,
         attach_runs: false,
         entry_function: Some("main"),
     },
+    natives: native::NATIVES,
 };
 
 /// LLDB names an enum's variants by the low 32 bits of their discriminants, and Rust's formatter looks for all 64: it
@@ -151,7 +159,12 @@ fn argument_names(answer: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_runtime(function: &str, _file: Option<&str>) -> bool {
+fn is_runtime(function: &str, file: Option<&str>) -> bool {
+    // Libraries built elsewhere name their sources by relative paths or Rust's own root; code without sources has none,
+    // or a name made of its module and function.
+    if !file.is_some_and(|file| file.starts_with('/') && !file.starts_with("/rustc/") && !file.contains('`')) {
+        return true;
+    }
     const NAMES: [&str; 4] = ["_start", "start_thread", "clone3", "__clone3"];
     const STARTS: [&str; 11] = [
         "__libc_start",
@@ -248,6 +261,24 @@ fn without_padding(value: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Reads `Return value: (long) $0 = 1`.
+fn returned(answer: &str) -> Option<(String, String)> {
+    let (_, rest) = answer.split_once("Return value: (")?;
+    let (kind, rest) = rest.split_once(") $")?;
+    let (_, value) = rest.split_once(" = ")?;
+    let end = value.find("\nStop reason").unwrap_or(value.len());
+    Some((kind.to_string(), value[..end].trim().to_string()))
+}
+
+/// `size=3` of a container, `int[10000]` of an array.
+fn count(value: &str, kind: Option<&str>) -> Option<u64> {
+    if let Some(rest) = value.strip_prefix("size=") {
+        return rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    }
+    let kind = kind?.strip_suffix(']')?;
+    kind[kind.find('[')? + 1..].split(']').next()?.parse().ok()
 }
 
 /// Two names side by side, outside parentheses and strings: lldb's variable paths would read one and ignore the other.
@@ -360,6 +391,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_function_returned_is_read_from_the_native_command() {
+        let answer =
+            "thread #1: tid = 7, 0x5e a`f(n=2) at a.c:7:18, stop reason = step out\nReturn value: (long) $0 = 1\n";
+        assert_eq!(returned(answer), Some(("long".into(), "1".into())));
+        assert_eq!(returned("thread #1: tid = 7, stop reason = step over"), None);
+    }
+
+    #[test]
     fn two_names_are_no_expression() {
         for nonsense in ["i sum", "a b c", "p.x q"] {
             assert!(has_two_words(nonsense), "{nonsense}");
@@ -367,6 +406,14 @@ mod tests {
         for fine in ["i", "i + sum", "(unsigned int) x", "a [1]", "sizeof x", "\"a b\"", "x == y", "a->b"] {
             assert!(!has_two_words(fine), "{fine}");
         }
+    }
+
+    #[test]
+    fn containers_and_arrays_tell_their_size() {
+        assert_eq!(count("size=3", None), Some(3));
+        assert_eq!(count("{1, 2}", Some("int[10000]")), Some(10_000));
+        assert_eq!(count("", Some("int[2][3]")), Some(2));
+        assert_eq!(count("{x:1}", Some("P")), None);
     }
 
     #[test]

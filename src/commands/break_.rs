@@ -37,6 +37,10 @@ pub struct Break {
     #[arg(long, value_name = "MESSAGE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// Stop only in this thread.
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<i64>,
     /// Remove it when it has stopped the program once.
     #[arg(long)]
     #[serde(default)]
@@ -71,20 +75,18 @@ impl Command for Break {
         let asked = self.place.or(self.function).ok_or_else(|| Failure::usage("no place was named"))?;
         let resolved = places::resolve(&asked, &cx.caller.cwd)?;
         let (project, session) = (cx.project(), cx.maybe_session());
-        let (once, condition, hits, log) = (self.once, self.condition, self.hits, self.log);
+        let (once, condition, hits, log, thread) = (self.once, self.condition, self.hits, self.log, self.thread);
         let owner = session.as_ref().filter(|_| once).map(|live| live.alias.clone());
         let (wish, known) = cx.hub.edit_wishes(&project, |table| {
             let mut wish = Breakpoint {
-                id: 0,
-                place: resolved.place,
-                asked,
                 condition,
                 hits,
                 log,
                 once,
-                enabled: true,
+                thread,
                 session: owner,
                 line_text: resolved.line_text,
+                ..Breakpoint::new(0, resolved.place, asked)
             };
             // The same place again changes what is there; two breakpoints on one line would count twice.
             match table.breakpoints.iter_mut().find(|known| known.place == wish.place && known.session == wish.session)

@@ -12,7 +12,7 @@ use crate::session::Op;
 
 /// Stop when exceptions are thrown
 ///
-/// Words: `throw`, `raised`, `uncaught`, `panic`, or the adapter's own filters. Alone it lists; `catch none` catches
+/// Words: `throw [TYPE]`, `raised`, `uncaught`, `panic`, or the adapter's own filters. Alone it lists; `catch none` catches
 /// nothing; `catch remove ID` removes one; `catch default` goes back to the adapter's own choice.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Catch {
@@ -42,6 +42,18 @@ impl Render for CatchList {
     }
 }
 
+fn is_word(text: &str) -> bool {
+    matches!(text, "throw" | "raised" | "uncaught" | "caught" | "panic" | "catch")
+        || text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') && text.contains('_')
+}
+
+fn add(catching: &mut Vec<String>, word: &str) {
+    catching.retain(|known| known != "none");
+    if !catching.iter().any(|known| known == word) {
+        catching.push(word.into());
+    }
+}
+
 impl Command for Catch {
     const NAME: &'static str = "catch";
     const GROUP: Group = Group::Breakpoints;
@@ -61,14 +73,11 @@ impl Command for Catch {
                 };
                 catching.remove(index);
             }
-            words => {
-                catching.retain(|word| word != "none");
-                for word in words {
-                    if !catching.iter().any(|known| known == word) {
-                        catching.push((*word).into());
-                    }
-                }
+            // `throw TYPE` is one wish of two words.
+            [word @ ("throw" | "raised" | "uncaught"), kind] if !is_word(kind) => {
+                add(&mut catching, &format!("{word} {kind}"))
             }
+            words => words.iter().for_each(|word| add(&mut catching, word)),
         }
         if let Some(live) = cx.maybe_session() {
             live.handle.ask(Op::Catch(catching.clone())).await?;

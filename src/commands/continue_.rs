@@ -44,12 +44,15 @@ impl Command for Continue {
         let view = View::default();
         let thread = if self.thread { cx.session()?.handle.snapshot.borrow().thread } else { None };
         let mut left = self.count.unwrap_or(1);
+        let mut printed = None;
         loop {
             left -= 1;
             let op = Op::Resume { how: Resume::Continue, thread, wait: self.wait.to_wait(view) };
             let mut report = Report::of(&cx, op, view).await?;
+            report.printed_before(printed.take());
             let at_breakpoint = matches!(&report.stop, Some(stop) if matches!(stop.reason, Reason::Breakpoint { .. }));
             if left > 0 && at_breakpoint {
+                printed = report.output;
                 continue;
             }
             report.notes.extend(self.wait.note());

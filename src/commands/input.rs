@@ -11,8 +11,8 @@ use crate::hub::Context;
 /// Write to the program's standard input
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Input {
-    /// The text; a newline is added.
-    #[arg(value_name = "TEXT", required_unless_present = "eof", allow_hyphen_values = true)]
+    /// The text; a newline is added. One that begins with a dash comes after `--`.
+    #[arg(value_name = "TEXT", required_unless_present = "eof", allow_negative_numbers = true)]
     #[serde(default)]
     pub words: Vec<String>,
     /// End the input, after the text if there is any.

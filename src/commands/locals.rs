@@ -8,11 +8,15 @@ use super::looking::{At, Extent, Variables, look};
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
-use crate::session::{Answer, Locals as Which, Look, Op};
+use crate::session::{Answer, Locals as Which, Look, Op, Scope};
 
 /// Show the local variables of the selected frame, with their types
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Locals {
+    /// locals, globals, statics, closure or all.
+    #[arg(long, value_name = "SCOPE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     #[command(flatten)]
     #[serde(flatten)]
     pub at: At,
@@ -32,8 +36,8 @@ pub struct Arguments {
     pub extent: Extent,
 }
 
-async fn locals(cx: &Context, at: &At, extent: &Extent) -> Result<Variables, Failure> {
-    let look_at = Look { locals: Which::Selected, ..at.look(extent.view()) };
+async fn locals(cx: &Context, at: &At, extent: &Extent, scope: Scope) -> Result<Variables, Failure> {
+    let look_at = Look { locals: Which::Selected, scope, ..at.look(extent.view()) };
     let seen = look(cx, Op::Look(look_at)).await?;
     let function = seen.frames.first().map(|frame| frame.function.clone()).unwrap_or_default();
     Ok(Variables { function, variables: seen.locals, gaps: seen.gaps })
@@ -45,7 +49,7 @@ impl Command for Locals {
     type Output = Variables;
 
     async fn run(self, cx: Context) -> Result<Variables, Failure> {
-        locals(&cx, &self.at, &self.extent).await
+        locals(&cx, &self.at, &self.extent, self.scope.unwrap_or(Scope::Locals)).await
     }
 }
 
@@ -59,7 +63,7 @@ impl Command for Arguments {
             Answer::Names(names) => names,
             other => return Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
         };
-        let mut found = locals(&cx, &self.at, &self.extent).await?;
+        let mut found = locals(&cx, &self.at, &self.extent, Scope::Locals).await?;
         found.variables.retain(|variable| names.contains(&variable.name));
         found.variables.sort_by_key(|variable| names.iter().position(|name| *name == variable.name));
         Ok(found)

@@ -152,8 +152,10 @@ fn tree(name: &str, value: &Value, with_type: bool, depth: usize, page: &mut Pag
     for child in &value.children {
         tree(&child.name, &child.value, false, depth + 1, page);
     }
-    if value.hidden > 0 {
-        let shown = value.children.len();
-        page.line(format!("{indent}  … {} more: --from {shown}", value.hidden));
+    if value.hidden > 0 || value.more {
+        let last = value.children.last().map_or("", |child| child.name.trim_matches(['[', ']']));
+        let next = last.parse::<usize>().map_or(value.children.len(), |last| last + 1);
+        let count = if value.hidden > 0 { format!("{} ", value.hidden) } else { String::new() };
+        page.line(format!("{indent}  … {count}more: --from {next}"));
     }
 }

@@ -105,9 +105,25 @@ impl Command for Print {
         }
         let mut view = self.extent.view();
         view.from = self.from.unwrap_or(0);
+        let live = cx.session()?;
+        if self.format == Some(Format::Addr) && !live.adapter.quirks.has_addresses {
+            return Err(Failure::unsupported(format!("{} does not support addresses of values", live.via()))
+                .hint("its value: bugeye print EXPR")
+                .hint("the debugger's own commands: bugeye raw 'COMMAND'"));
+        }
         // An address is asked for as such; what it is the address of is the reader's expression.
         let asked: Vec<String> = match self.format {
             Some(Format::Addr) => expressions.iter().map(|expression| address_of(expression)).collect(),
+            None if view.from > 0 => {
+                let slice = cx.session()?.adapter.quirks.slice;
+                let part = |expression: &String| slice.map(|slice| slice(expression, view.from, view.items));
+                let parts = expressions.iter().map(|expression| part(expression).unwrap_or_else(|| expression.clone()));
+                let parts = parts.collect();
+                if slice.is_some() {
+                    view.from = 0;
+                }
+                parts
+            }
             _ => expressions.clone(),
         };
         let look_at = Look { expressions: asked, ..self.at.look(view) };

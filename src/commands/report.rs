@@ -130,10 +130,11 @@ impl Report {
     /// Resumes several times, as long as each ends as a plain step.
     pub async fn repeated(cx: &Context, how: Resume, count: u32, wait: &WaitArgs) -> Result<Self, Failure> {
         let view = View::default();
-        let mut report = None;
+        let mut report: Option<Self> = None;
         for _ in 0..count.max(1) {
             let op = Op::Resume { how: how.clone(), thread: None, wait: wait.to_wait(view) };
-            let next = Self::of(cx, op, view).await?;
+            let mut next = Self::of(cx, op, view).await?;
+            next.printed_before(report.and_then(|before| before.output));
             let goes_on = matches!(&next.stop, Some(stop) if stop.reason == Reason::Step);
             report = Some(next);
             if !goes_on {
@@ -161,6 +162,26 @@ impl Report {
             }
         }
         report
+    }
+
+    /// Puts what was printed on the way, and not told yet, before what was printed last.
+    pub fn printed_before(&mut self, earlier: Option<Printed>) {
+        let Some(mut all) = earlier else { return };
+        if let Some(last) = self.output.take() {
+            all.stdout.push_str(&last.stdout);
+            all.stderr.push_str(&last.stderr);
+            all.log.push_str(&last.log);
+            all.left_out += last.left_out;
+        }
+        for text in [&mut all.stdout, &mut all.stderr, &mut all.log] {
+            let mut cut = text.len().saturating_sub(MAX_OUTPUT);
+            while !text.is_char_boundary(cut) {
+                cut += 1;
+            }
+            text.drain(..cut);
+            all.left_out += cut as u64;
+        }
+        self.output = Some(all);
     }
 
     /// A program that is held before it begins.
@@ -329,6 +350,16 @@ pub fn reason_line(reason: &Reason) -> String {
         Reason::Entry => "entry".into(),
         Reason::Attached => "attached".into(),
         Reason::Reached => "reached".into(),
+        Reason::Watch { id, expression, old, new } => {
+            let expression = quoted(expression);
+            match (old, new) {
+                (Some(old), Some(new)) if old != new => {
+                    format!("watch {id} {expression}: {} -> {}", quoted(old), quoted(new))
+                }
+                (_, Some(value)) => format!("watch {id} {expression}: {}", quoted(value)),
+                _ => format!("watch {id} {expression}"),
+            }
+        }
         Reason::Exception { text } => format!("exception {}", quoted(text)),
         Reason::Signal { name, detail: Some(detail) } => format!("signal {name} ({})", quoted(detail)),
         Reason::Signal { name, detail: None } => format!("signal {name}"),
@@ -494,6 +525,9 @@ pub fn breakpoint_line(report: &BreakpointReport, page: &Page) -> String {
     }
     if let Some(log) = &wish.log {
         let _ = write!(line, ", logs \"{}\"", quoted(log));
+    }
+    if let Some(thread) = wish.thread {
+        let _ = write!(line, ", in thread {thread}");
     }
     if wish.once {
         line.push_str(", once");

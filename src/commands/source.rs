@@ -59,7 +59,10 @@ impl Command for Source {
                 }
             }
         };
-        let bytes = std::fs::read(&file).map_err(|error| Failure::io(format!("read {file}"), &error))?;
+        let bytes = std::fs::read(&file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Failure::not_found(format!("there is no file {file}")),
+            _ => Failure::io(format!("read {file}"), &error),
+        })?;
         let text = String::from_utf8_lossy(&bytes);
         let (first, last) = if self.function {
             extent(&text, line)

@@ -8,11 +8,16 @@ use super::report::{Report, WaitArgs};
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
-use crate::session::Resume;
+use crate::model::{Breakpoint, Place};
+use crate::session::{Resume, UNTIL_ID};
 
 /// Run to the next line, into calls
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
+    /// Step into this function, if the line calls it; over all others.
+    #[arg(long, value_name = "NAME", conflicts_with = "count")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
     /// Do it this many times, as long as nothing else stops the program.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +34,13 @@ impl Command for Step {
     type Output = Report;
 
     async fn run(self, cx: Context) -> Result<Report, Failure> {
-        Report::repeated(&cx, Resume::Step, self.count.unwrap_or(1), &self.wait).await
+        let how = match self.into {
+            Some(name) => {
+                let place = Place::Function { module: None, name: name.clone() };
+                Resume::Into(Breakpoint::new(UNTIL_ID, place, name))
+            }
+            None => Resume::Step,
+        };
+        Report::repeated(&cx, how, self.count.unwrap_or(1), &self.wait).await
     }
 }

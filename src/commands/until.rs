@@ -36,18 +36,7 @@ impl Command for Until {
             _ => self.place,
         };
         let resolved = places::resolve(&asked, &cx.caller.cwd)?;
-        let place = Breakpoint {
-            id: UNTIL_ID,
-            place: resolved.place,
-            asked,
-            condition: None,
-            hits: None,
-            log: None,
-            once: true,
-            enabled: true,
-            session: Some(live.alias.clone()),
-            line_text: None,
-        };
+        let place = Breakpoint::new(UNTIL_ID, resolved.place, asked);
         let op = Op::Resume { how: Resume::Until(place), thread: None, wait: self.wait.to_wait(view) };
         let mut report = Report::of(&cx, op, view).await?;
         report.notes.extend(self.wait.note());

@@ -95,16 +95,9 @@ impl Hub {
                 .map(|(asked, resolved)| {
                     let id = table.next_id();
                     table.breakpoints.push(Breakpoint {
-                        id,
-                        place: resolved.place,
-                        asked,
-                        condition: None,
-                        hits: None,
-                        log: None,
-                        once: false,
-                        enabled: true,
                         session: Some(alias.into()),
                         line_text: resolved.line_text,
+                        ..Breakpoint::new(id, resolved.place, asked)
                     });
                     id
                 })
@@ -260,6 +253,7 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
         stop_on_entry: blueprint.stop_on_entry,
         formatters,
         entry_in_source: is_rust && program.notes.is_empty(),
+        catch: if is_rust { vec!["panic".into()] } else { Vec::new() },
     };
     Ok(Choice { target: Target::Launch(launch), language: program.language, notes: program.notes })
 }

@@ -119,19 +119,8 @@ mod tests {
     use super::*;
 
     fn wish(table: &mut Table, file: &str, line: u32, text: &str) -> Breakpoint {
-        let id = table.next_id();
-        Breakpoint {
-            id,
-            place: Place::Line { file: file.into(), line },
-            asked: format!("{file}:{line}"),
-            condition: None,
-            hits: None,
-            log: None,
-            once: false,
-            enabled: true,
-            session: None,
-            line_text: Some(text.into()),
-        }
+        let place = Place::Line { file: file.into(), line };
+        Breakpoint { line_text: Some(text.into()), ..Breakpoint::new(table.next_id(), place, format!("{file}:{line}")) }
     }
 
     #[test]

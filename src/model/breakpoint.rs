@@ -25,12 +25,35 @@ pub struct Breakpoint {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
     pub enabled: bool,
+    /// Stops only in this thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<i64>,
     /// Belongs to this session alone and is not kept (`--break` of `start`, `--once`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The text of the line when it was set, to find it again after an edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_text: Option<String>,
+}
+
+impl Breakpoint {
+    /// A plain breakpoint at a place.
+    #[must_use]
+    pub fn new(id: u32, place: Place, asked: impl Into<String>) -> Self {
+        Self {
+            id,
+            place,
+            asked: asked.into(),
+            condition: None,
+            hits: None,
+            log: None,
+            once: false,
+            enabled: true,
+            thread: None,
+            session: None,
+            line_text: None,
+        }
+    }
 }
 
 /// What an adapter made of a wish.

@@ -58,6 +58,15 @@ pub enum Reason {
     Exception {
         text: String,
     },
+    /// A data breakpoint, with what it watches and how that changed.
+    Watch {
+        id: u32,
+        expression: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        old: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new: Option<String>,
+    },
     Signal {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]

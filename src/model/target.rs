@@ -31,6 +31,8 @@ pub struct Launch {
     pub formatters: Option<PathBuf>,
     /// The program's own first function has source lines; one of the same name before it is the runtime's.
     pub entry_in_source: bool,
+    /// What is caught when nothing was said: the language's own way to crash.
+    pub catch: Vec<String>,
 }
 
 /// Where the program's standard input comes from.

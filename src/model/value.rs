@@ -15,6 +15,9 @@ pub struct Value {
     /// Children that exist and are not shown, where the adapter says how many there are.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden: u64,
+    /// There are more children than shown; how many is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
     /// The text was cut; this many characters are missing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u64,
@@ -44,6 +47,8 @@ impl Value {
             .collect();
         if self.hidden > 0 {
             parts.push(format!("… {} more", self.hidden));
+        } else if self.more {
+            parts.push("…".into());
         }
         let body = parts.join(", ");
         let body = if indexed { format!("[{body}]") } else { format!("{{{body}}}") };

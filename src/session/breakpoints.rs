@@ -44,13 +44,27 @@ impl Session {
             wishes.push(internal(ENTRY_ID, function.into()));
         }
         wishes.extend(self.until.clone());
-        for (index, word) in self.catch.iter().enumerate() {
+        for (index, word) in self.catch_words().iter().enumerate() {
             let function = self.adapter.quirks.catch_functions.iter().find(|(name, _)| name == word);
             if let (Some((_, function)), Ok(index)) = (function, u32::try_from(index)) {
                 wishes.push(internal(CATCH_ID - index.min(15), (*function).into()));
             }
         }
         wishes
+    }
+
+    /// The `catch` words in force: the user's, else the language's own.
+    fn catch_words(&self) -> &[String] {
+        match &self.target {
+            crate::model::Target::Launch(launch) if self.catch.is_empty() => &launch.catch,
+            _ => &self.catch,
+        }
+    }
+
+    /// The word whose function breakpoint was hit.
+    pub(super) fn caught_word(&self, ids: &[u32]) -> Option<&str> {
+        let index = ids.iter().find_map(|id| CATCH_ID.checked_sub(*id)).filter(|index| *index < 16)?;
+        self.catch_words().get(usize::try_from(index).ok()?).map(String::as_str)
     }
 
     /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.
@@ -96,8 +110,8 @@ impl Session {
             }
         }
         if all {
-            let filters = self.exception_filters();
-            requests.push(("setExceptionBreakpoints", json!({ "filters": filters }), Config::Exceptions));
+            let arguments = self.exception_arguments();
+            requests.push(("setExceptionBreakpoints", arguments, Config::Exceptions));
         }
         requests
     }
@@ -140,12 +154,43 @@ impl Session {
         self.catch.iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect()
     }
 
+    /// Filters, and types by name where the adapter takes them.
+    fn exception_arguments(&self) -> Json {
+        let by_name = self.adapter.natives.thrown_type.is_none() && self.capabilities.has("supportsExceptionOptions");
+        let typed: Vec<(&str, &str)> =
+            self.catch.iter().filter_map(|word| word.split_once(' ')).filter(|_| by_name).collect();
+        let mut filters = self.exception_filters();
+        if typed.is_empty() {
+            return json!({ "filters": filters });
+        }
+        let options: Vec<Json> = typed
+            .iter()
+            .map(|(word, kind)| {
+                let mode = if *word == "uncaught" { "unhandled" } else { "always" };
+                json!({ "path": [{ "names": ["Python Exceptions"] }, { "names": [kind] }], "breakMode": mode })
+            })
+            .collect();
+        // A filter would catch every type.
+        let plain: Vec<String> = self.catch.iter().filter(|word| !word.contains(' ')).cloned().collect();
+        filters.retain(|filter| {
+            plain.iter().any(|word| self.filter_for(word).is_ok_and(|meant| meant.as_ref() == Some(filter)))
+        });
+        json!({ "filters": filters, "exceptionOptions": options })
+    }
+
     /// The filter a `catch` word means; None when it is a function here.
     fn filter_for(&self, word: &str) -> Result<Option<String>, Failure> {
         if word == "none" || self.adapter.quirks.catch_functions.iter().any(|(name, _)| *name == word) {
             return Ok(None);
         }
         let known = self.capabilities.exception_filters();
+        let (word, kind) = word.split_once(' ').map_or((word, None), |(word, kind)| (word, Some(kind)));
+        if kind.is_some()
+            && self.adapter.natives.thrown_type.is_none()
+            && !self.capabilities.has("supportsExceptionOptions")
+        {
+            return Err(self.unsupported("catching one type alone", &format!("catch all of them: bugeye catch {word}")));
+        }
         let meant =
             self.adapter.quirks.catch_words.iter().find(|(name, _)| *name == word).map_or(word, |(_, filter)| filter);
         if known.iter().any(|filter| filter.filter == meant) {
@@ -363,18 +408,8 @@ impl Session {
 }
 
 fn internal(id: u32, function: String) -> Breakpoint {
-    Breakpoint {
-        id,
-        asked: function.clone(),
-        place: Place::Function { module: None, name: function },
-        condition: None,
-        hits: None,
-        log: None,
-        once: false,
-        enabled: true,
-        session: None,
-        line_text: None,
-    }
+    let place = Place::Function { module: None, name: function.clone() };
+    Breakpoint::new(id, place, function)
 }
 
 fn pending_bound(why: String) -> Bound {

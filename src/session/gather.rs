@@ -6,11 +6,12 @@
 use serde_json::{Value as Json, json};
 
 use super::expression::is_pure;
+use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
 use crate::model::{Frame, ThreadInfo, Value, Variable, View};
-use crate::render::{cut, quoted};
+use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
@@ -26,6 +27,8 @@ pub struct Look {
     /// Frames to show; 0 for no more than the frame that is looked at.
     pub frames: u32,
     pub locals: Locals,
+    /// Which of the frame's scopes count as its locals.
+    pub scope: Scope,
     pub expressions: Vec<String>,
     pub view: View,
 }
@@ -37,6 +40,39 @@ pub enum Locals {
     EveryFrame,
 }
 
+/// A kind of variables.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Locals,
+    Globals,
+    Statics,
+    Closure,
+    Registers,
+    All,
+}
+
+impl Scope {
+    /// Whether a scope of the adapter is of this kind, told by its hint or its name.
+    fn takes(self, scope: &types::Scope) -> bool {
+        let hint = scope.presentation_hint.as_deref().unwrap_or_default();
+        let name = scope.name.to_lowercase();
+        let registers = hint == "registers" || name.contains("register");
+        match self {
+            Self::Locals => {
+                matches!(hint, "locals" | "arguments") || matches!(name.as_str(), "locals" | "arguments" | "local")
+            }
+            Self::Globals => name.contains("global"),
+            Self::Statics => name.contains("static") || name.contains("global"),
+            Self::Closure => name.contains("closure"),
+            Self::Registers => registers,
+            Self::All => !registers,
+        }
+    }
+}
+
 impl Default for Look {
     fn default() -> Self {
         Self {
@@ -44,6 +80,7 @@ impl Default for Look {
             frame: None,
             frames: 0,
             locals: Locals::No,
+            scope: Scope::Locals,
             expressions: Vec::new(),
             view: View::default(),
         }
@@ -91,6 +128,7 @@ pub(super) enum Step {
     Condition {
         wish: u32,
     },
+    Returned,
 }
 
 /// A look under way.
@@ -118,18 +156,12 @@ pub(super) struct Gather {
     pub also_check: Vec<(u32, String)>,
 }
 
+/// The stack that a stop was reported with. Its frames' ids hold until the program moves.
 #[derive(Debug)]
-struct Node {
-    name: String,
-    text: String,
-    kind: Option<String>,
-    reference: i64,
-    total: Option<u64>,
-    depth: u32,
-    children: Vec<usize>,
-    expanded: bool,
-    /// The text says nothing that the children do not.
-    opaque: bool,
+pub(super) struct Stack {
+    epoch: u64,
+    thread: i64,
+    body: Json,
 }
 
 impl Gather {
@@ -181,12 +213,27 @@ impl Session {
         );
         if purpose == Purpose::Stop {
             self.ask(id, "threads", Json::Null, Step::Threads);
+        } else if let Some(body) = self.known_stack(id) {
+            if let Some(gather) = self.gathers.get_mut(&id) {
+                gather.open += 1;
+            }
+            return self.on_gathered(id, &Step::Stack, Ok(body));
         }
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.ask(id, "stackTrace", arguments, Step::Stack);
     }
 
-    fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
+    /// The stack as it was read at this stop, where a look needs no more than a frame of it: a round trip saved for every
+    /// `print`.
+    fn known_stack(&self, id: u64) -> Option<Json> {
+        let gather = self.gathers.get(&id).filter(|gather| gather.look.frames == 0)?;
+        let known = self.stack.as_ref()?;
+        let frames = known.body.get("stackFrames").and_then(Json::as_array).map_or(0, Vec::len);
+        let covers = usize::try_from(gather.frame).is_ok_and(|frame| frame < frames);
+        (known.epoch == self.epoch && known.thread == gather.thread && covers).then(|| known.body.clone())
+    }
+
+    pub(super) fn ask(&mut self, id: u64, command: &str, arguments: Json, step: Step) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         if gather.sent >= MAX_REQUESTS {
             return;
@@ -219,6 +266,7 @@ impl Session {
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
             Step::Condition { wish } => self.on_condition(wish, result),
+            Step::Returned => self.on_returned(id, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
             self.finish_gather(id);
@@ -228,7 +276,13 @@ impl Session {
     fn on_stack(&mut self, id: u64, result: Result<Json, String>) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         let body = match result {
-            Ok(body) => read::<types::StackTraceBody>(&body),
+            Ok(body) => {
+                let stack = read::<types::StackTraceBody>(&body);
+                if gather.is_stop() {
+                    self.stack = Some(Stack { epoch: gather.epoch, thread: gather.thread, body });
+                }
+                stack
+            }
             Err(message) => {
                 gather.gaps.push(format!("the stack can't be read: {}", explain(&message)));
                 return;
@@ -237,7 +291,7 @@ impl Session {
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
         let asked = usize::try_from(gather.look.frames.max(gather.frame.saturating_add(1))).unwrap_or(usize::MAX);
         let total = body.stack_frames.len().min(asked);
-        for (index, frame) in body.stack_frames.iter().take(asked).enumerate() {
+        for (index, frame) in body.stack_frames.iter().take(total).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
             let subtle = frame.presentation_hint.as_deref() == Some("subtle");
             gather.frame_ids.push(frame.id);
@@ -253,6 +307,14 @@ impl Session {
         }
         gather.more_frames = body.stack_frames.len() > total;
         gather.locals = vec![Vec::new(); total];
+        if gather.purpose == Purpose::Stop {
+            let frames = std::mem::take(&mut gather.frames);
+            let own = self.own_frame(&frames);
+            let Some(gather) = self.gathers.get_mut(&id) else { return };
+            (gather.frames, gather.frame) = (frames, own);
+            self.ask_returned(id);
+        }
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let frame = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let Some(frame_id) = gather.frame_ids.get(frame).copied() else {
             if total > 0 || gather.frame > 0 {
@@ -262,15 +324,10 @@ impl Session {
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
         let checks = std::mem::take(&mut gather.also_check);
-        let frame_ids = gather.frame_ids.clone();
         match locals {
             Locals::No => {}
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
-            Locals::EveryFrame => {
-                for (frame, frame_id) in frame_ids.into_iter().enumerate() {
-                    self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
-                }
-            }
+            Locals::EveryFrame => self.walk_on(id, 0),
         }
         for (index, expression) in expressions.iter().enumerate() {
             if (self.adapter.quirks.is_nonsense)(expression) {
@@ -295,19 +352,42 @@ impl Session {
     fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
         let scopes = match result {
             Ok(body) => read::<types::ScopesBody>(&body).scopes,
-            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
+            Err(message) => {
+                self.gap(id, format!("locals of frame {frame}: {}", explain(&message)));
+                return self.walk_on(id, frame + 1);
+            }
         };
-        let local = |scope: &types::Scope| {
-            matches!(scope.presentation_hint.as_deref(), Some("locals" | "arguments"))
-                || matches!(scope.name.as_str(), "Locals" | "Arguments" | "Local")
-        };
+        let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
         let mut references: Vec<i64> =
-            scopes.iter().filter(|scope| local(scope)).map(|scope| scope.variables_reference).collect();
-        if references.is_empty() {
+            scopes.iter().filter(|scope| wanted.takes(scope)).map(|scope| scope.variables_reference).collect();
+        if references.is_empty() && wanted == Scope::Locals {
             references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
+        }
+        if references.is_empty() && wanted != Scope::Locals {
+            let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
+            self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
             self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
+        }
+        self.walk_on(id, frame + 1);
+    }
+
+    fn on_returned(&mut self, id: u64, result: Result<Json, String>) {
+        let node = self.returned(result).and_then(|variable| self.add_node(id, variable, 0));
+        if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
+            && let Some(list) = gather.locals.get_mut(usize::try_from(gather.frame).unwrap_or(0))
+        {
+            list.insert(0, node);
+        }
+    }
+
+    /// The scopes of one frame after the other: lldb-dap gives all frames' locals the same reference, which is good
+    /// until the next frame's scopes are asked for.
+    fn walk_on(&mut self, id: u64, frame: usize) {
+        let every = |gather: &&Gather| gather.look.locals == Locals::EveryFrame;
+        if let Some(frame_id) = self.gathers.get(&id).filter(every).and_then(|gather| gather.frame_ids.get(frame)) {
+            self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
         }
     }
 
@@ -335,19 +415,20 @@ impl Session {
         let Some(gather) = self.gathers.get(&id) else { return };
         let view = gather.look.view;
         let Some(depth) = gather.nodes.get(parent).map(|node| node.depth + 1) else { return };
-        let asked = if parent_pages(&gather.nodes, parent) { 0 } else { view.from };
+        let skip = if self.adapter.quirks.pages { 0 } else { gather.nodes.get(parent).map_or(0, |node| node.from) };
         let items = usize::try_from(view.items).unwrap_or(usize::MAX);
         let furniture = self.adapter.quirks.is_furniture;
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
         let count = all.len();
-        let skip = usize::try_from(asked).unwrap_or(0);
+        let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
         for variable in all.into_iter().skip(skip).take(items) {
             nodes.extend(self.add_node(id, variable, depth));
         }
         if let Some(node) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(parent)) {
-            if node.total.is_none() {
+            node.more = count > skip.saturating_add(items);
+            if node.total.is_none() && !self.adapter.quirks.pages {
                 node.total = u64::try_from(count).ok();
             }
             node.children = nodes;
@@ -398,8 +479,10 @@ impl Session {
         let view = gather.look.view;
         let opaque = (quirks.is_opaque)(&variable.value, variable.kind.as_deref());
         let text = (quirks.tidy)(&variable.value, variable.kind.as_deref());
-        let count = variable.indexed_variables.or(variable.named_variables);
-        let total = count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        let count = variable.indexed_variables.or(variable.named_variables).and_then(|count| u64::try_from(count).ok());
+        let told = || (quirks.count)(&variable.value, variable.kind.as_deref());
+        let total = count.filter(|count| *count > 0).or_else(told);
+        let from = if depth == 0 { view.from } else { 0 };
         let reference = variable.variables_reference;
         // A value asked for is gone down into as the view says; others only where their text says little.
         let wanted = view.depth > 1 && depth < view.depth;
@@ -419,13 +502,16 @@ impl Session {
             children: Vec::new(),
             expanded: expand,
             opaque,
+            from,
+            more: false,
         });
         let node = gather.nodes.len() - 1;
         if expand {
             let mut arguments = json!({ "variablesReference": reference });
-            if variable.indexed_variables.is_some_and(|count| count > 0) {
-                arguments["start"] = json!(view.from);
-                arguments["count"] = json!(view.items);
+            if quirks.pages {
+                // One more than is shown tells whether there are more.
+                arguments["start"] = json!(from);
+                arguments["count"] = json!(view.items.saturating_add(1));
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }
@@ -547,47 +633,6 @@ impl Session {
 /// Why `print` did not evaluate.
 pub const IMPURE: &str = "\u{0}impure";
 
-/// Whether the children were asked for from the view's first on, so that none need be skipped here.
-fn parent_pages(nodes: &[Node], parent: usize) -> bool {
-    nodes.get(parent).is_some_and(|node| node.total.is_some() && node.reference > 0)
-}
-
 pub(super) fn explain(message: &str) -> String {
     if message == super::SILENT { "no answer in time".into() } else { super::first_lines(message) }
-}
-
-/// Turns nodes into values until the view's bytes are used up.
-struct Budget {
-    chars: u32,
-    bytes: i64,
-    left_out: usize,
-}
-
-impl Budget {
-    fn variable(&mut self, nodes: &[Node], index: usize) -> Option<Variable> {
-        if self.bytes <= 0 {
-            self.left_out += 1;
-            return None;
-        }
-        let name = quoted(&nodes.get(index)?.name);
-        Some(Variable { name, value: self.value(nodes, index), change: None })
-    }
-
-    fn value(&mut self, nodes: &[Node], index: usize) -> Value {
-        let Some(node) = nodes.get(index) else { return Value::default() };
-        let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
-        let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
-        let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX));
-        self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
-        let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();
-        let shown = u64::try_from(children.len()).unwrap_or(0);
-        Value {
-            text: text.to_string(),
-            kind: node.kind.as_deref().map(quoted),
-            hidden: if node.expanded { node.total.unwrap_or(0).saturating_sub(shown) } else { 0 },
-            cut: u64::try_from(cut).unwrap_or(0),
-            deeper: node.reference > 0 && !node.expanded,
-            children,
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::gather::{Locals, Look, Purpose};
+use super::stopped::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ impl Session {
     }
 
     /// The program must stand still, and the thread must exist.
-    fn check_stopped(&self, thread: Option<i64>) -> Result<(), Failure> {
+    pub(super) fn check_stopped(&self, thread: Option<i64>) -> Result<(), Failure> {
         if self.state != SessionState::Stopped || self.standing.is_none() {
             return Err(self.wrong_state());
         }
@@ -174,7 +175,7 @@ impl Session {
     }
 
     /// Finds the frame's id, which changes with every stop, then asks.
-    fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
+    pub(super) fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
         let Some(standing) = &self.standing else { return };
         let thread = look.thread.unwrap_or(standing.thread);
         let frame = look.frame.unwrap_or(if thread == standing.thread { standing.frame } else { 0 });
@@ -208,12 +209,21 @@ impl Session {
             return self.answer(op, Err(failure));
         };
         let frame_id = top.id;
+        let native = |command: &str| json!({ "expression": (self.adapter.quirks.raw)(command), "frameId": frame_id, "context": "repl" });
+        if matches!(what, Purposeful::Raw(_) | Purposeful::Arguments | Purposeful::Native(_) | Purposeful::Watch(..)) {
+            // lldb-dap gives native commands to the frame whose scopes were asked for last, whatever `frameId` says.
+            self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
+        }
         let quirks = &self.adapter.quirks;
         match what {
             Purposeful::Evaluate(expression) => {
                 let arguments =
                     json!({ "expression": expression, "frameId": frame_id, "context": quirks.eval_context });
                 self.request("evaluate", arguments, Pending::Evaluate(op, look), self.limits.request);
+            }
+            Purposeful::Raw(expression) => {
+                let arguments = json!({ "expression": expression, "frameId": frame_id, "context": "repl" });
+                self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);
             }
             Purposeful::Set { target, value } => {
                 let (command, arguments) = if self.capabilities.has("supportsSetExpression") {
@@ -226,6 +236,16 @@ impl Session {
                     )
                 };
                 self.request(command, arguments, Pending::Evaluate(op, look), self.limits.request);
+            }
+            Purposeful::Native(command) => {
+                self.request("evaluate", native(&command), Pending::Native(op), self.limits.request);
+            }
+            Purposeful::Watch(command, step) => {
+                self.request("evaluate", native(&command), Pending::Watch(op, step), self.limits.request);
+            }
+            Purposeful::Jump(command, view) => {
+                let jump = super::watch::Jump::Done { view };
+                self.request("evaluate", native(&command), Pending::Goto(op, jump), self.limits.request);
             }
             Purposeful::Arguments => {
                 let like = |frame: &types::StackFrame| (frame.name.clone(), frame.line);
@@ -282,6 +302,9 @@ impl Session {
         }
         self.record("eval", None, json!({ "raw": text }));
         let expression = (self.adapter.quirks.raw)(text);
+        if self.check_stopped(None).is_ok() {
+            return self.with_frame(op, Look::default(), Purposeful::Raw(expression));
+        }
         let arguments = json!({ "expression": expression, "context": "repl" });
         self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);
     }
@@ -315,6 +338,13 @@ impl Session {
                 .hint("stop where one is raised: bugeye catch");
             return self.answer(op, Err(failure));
         }
+        if let crate::model::Reason::Exception { text } = &standing.reason
+            && self.adapter.quirks.catch_functions.iter().any(|(word, _)| word == text)
+        {
+            // Stopped by a function of the runtime, which has told the rest on standard error.
+            let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
+            return self.answer(op, Ok(Answer::Exception(report)));
+        }
         if !self.capabilities.has("supportsExceptionInfoRequest") {
             let failure = self.unsupported("telling about exceptions", "where it happened: bugeye context");
             return self.answer(op, Err(failure));
@@ -336,7 +366,7 @@ impl Session {
                     inner = exception.inner_exception.first();
                 }
                 let report = ExceptionReport {
-                    kind: quoted(details.type_name.as_deref().unwrap_or(&body.exception_id)),
+                    kind: quoted(without_note(details.type_name.as_deref().unwrap_or(&body.exception_id))),
                     message: body.description.or(details.message).as_deref().map(quoted),
                     stack: details.stack_trace,
                     cause,
@@ -355,8 +385,16 @@ impl Session {
 #[derive(Debug)]
 pub(super) enum Purposeful {
     Evaluate(String),
-    Set { target: String, value: String },
+    /// In the selected frame, where there is one.
+    Raw(String),
+    Set {
+        target: String,
+        value: String,
+    },
     Arguments,
+    Native(String),
+    Watch(String, super::watch::Step),
+    Jump(String, crate::model::View),
 }
 
 impl Look {

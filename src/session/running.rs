@@ -25,16 +25,29 @@ impl Session {
             let failure = self.unsupported("running one thread alone", "let all threads go: bugeye continue");
             return self.answer(op, Err(failure));
         }
+        if matches!(how, Resume::Back | Resume::ReverseContinue) && !self.capabilities.has("supportsStepBack") {
+            let failure = self.unsupported("going back in time", "run it again to an earlier place: bugeye restart");
+            return self.answer(op, Err(failure));
+        }
         let current = self.standing.as_ref().map_or(1, |standing| standing.thread);
         let mut arguments = json!({ "threadId": thread.unwrap_or(current) });
         if single {
             arguments["singleThread"] = Json::Bool(true);
         }
+        let top = self.standing.as_ref().and_then(|standing| standing.report.as_ref()?.frames.first());
+        self.leaving = top.filter(|_| how == Resume::Finish).map(|frame| frame.function.clone());
         let command = match how {
             Resume::Continue => "continue",
             Resume::Next => "next",
             Resume::Step => "stepIn",
             Resume::Finish => "stepOut",
+            Resume::Back => "stepBack",
+            Resume::ReverseContinue => "reverseContinue",
+            Resume::Into(function) => {
+                self.until = Some(function);
+                self.refresh_breakpoints();
+                "next"
+            }
             Resume::Until(place) => {
                 // Breakpoints interrupt a step out: whichever comes first, the place or the return, ends it.
                 self.until = Some(place);

@@ -242,7 +242,8 @@ impl Session {
                 Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
                     ops.push(*op);
                 }
-                Pending::Threads(op) => ops.push(*op),
+                Pending::Threads(op) | Pending::Native(op) | Pending::Request(op, _) => ops.push(*op),
+                Pending::Watch(op, _) | Pending::Goto(op, _) => ops.push(*op),
                 _ => {}
             }
         }
@@ -324,6 +325,15 @@ impl Session {
 
     pub(super) fn on_kernel_exit(&mut self, exit: Option<KernelExit>) {
         self.kernel_exit = exit;
+    }
+
+    /// An adapter may miss its program's end, as debugpy does when a child of the program holds its socket open.
+    pub(super) fn on_unnoticed_end(&mut self) {
+        if self.state.is_live() {
+            self.exiting = true;
+            self.out.push(Effect::AskExit);
+            self.out.push(Effect::Arm(Timer::Ending, std::time::Duration::ZERO));
+        }
     }
 
     pub(super) fn on_terminated(&mut self) {

@@ -3,10 +3,13 @@
 use serde_json::{Value as Json, json};
 
 use super::breakpoints::{ENTRY_ID, UNTIL_ID, is_internal};
-use super::gather::{Locals, Look, Purpose, Seen};
+use super::gather::{Locals, Look, Purpose, Seen, Step};
 use super::{Answer, Effect, Outcome, Pending, Session, Standing, Stream, Timer};
-use crate::dap::types::{self, StoppedBody, read};
-use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
+use crate::dap::types::{self, DapVariable, StoppedBody, read};
+use crate::model::{Breakpoint, Change, Frame, Reason, SessionState, Stop, Target, ThreadInfo, View};
+
+/// Frames that are read at a stop that may be deep in a library.
+const LIBRARY_FRAMES: u32 = 24;
 
 /// A log breakpoint was hit: its values are on their way.
 #[derive(Debug)]
@@ -55,9 +58,14 @@ impl Session {
 
     /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
     pub(super) fn next_queued(&mut self) -> bool {
-        let Some(body) = self.queue.pop_front() else { return false };
-        self.arrive(body);
-        true
+        while let Some(body) = self.queue.pop_front() {
+            // Its breakpoint may have been removed since.
+            if body.all_threads_stopped == Some(false) || !self.hit_wishes(&body).is_empty() {
+                self.arrive(body);
+                return true;
+            }
+        }
+        false
     }
 
     fn stands_in(&self, thread: Option<i64>) -> bool {
@@ -81,6 +89,16 @@ impl Session {
         if body.reason == "exception" && self.adapter.quirks.ignored_exceptions.contains(&exception) {
             return self.go_on(body.thread_id);
         }
+        let ids: Vec<u32> = ids.into_iter().filter(|id| self.is_for_thread(*id, body.thread_id)).collect();
+        if ids.is_empty() && !self.hit_wishes(&body).is_empty() {
+            return self.go_on(body.thread_id);
+        }
+        if body.reason == "exception" || self.is_thrown(&body) {
+            let wanted = self.wanted_types();
+            if let (false, Some((expression, _))) = (wanted.is_empty(), self.adapter.natives.thrown_type) {
+                return self.ask_thrown_type(body, expression);
+            }
+        }
         let logs: Vec<&Breakpoint> =
             self.wishes.iter().filter(|wish| wish.log.is_some() && ids.contains(&wish.id)).collect();
         if !logs.is_empty() {
@@ -89,6 +107,11 @@ impl Session {
             return self.log(body, lines, stops_too);
         }
         self.stand(&body, &ids);
+    }
+
+    fn is_for_thread(&self, id: u32, thread: Option<i64>) -> bool {
+        let wish = self.wishes.iter().find(|wish| wish.id == id);
+        wish.and_then(|wish| wish.thread).is_none_or(|wanted| thread.is_none_or(|thread| thread == wanted))
     }
 
     /// The first stop of a program that is to stop at its beginning. False when it was let go on to there.
@@ -209,6 +232,12 @@ impl Session {
         if ids.contains(&UNTIL_ID) {
             return Reason::Reached;
         }
+        if let Some(word) = self.caught_word(ids) {
+            return Reason::Exception { text: word.to_string() };
+        }
+        if let Some(reason) = self.watch_reason(body, ids) {
+            return reason;
+        }
         if matches!(self.target, Target::Attach { .. }) && self.stops == 0 && ids.is_empty() {
             return Reason::Attached;
         }
@@ -238,6 +267,47 @@ impl Session {
                 Reason::Exception { text }
             }
             other => Reason::Other { text: text.unwrap_or_else(|| other.to_string()) },
+        }
+    }
+
+    fn is_thrown(&self, body: &StoppedBody) -> bool {
+        // A throw that a filter caught may be told as a breakpoint of the adapter's own.
+        body.reason == "breakpoint" && self.hit_wishes(body).is_empty() && !self.wanted_types().is_empty()
+    }
+
+    /// The types named with `catch throw TYPE`; other throws are no stop.
+    fn wanted_types(&self) -> Vec<&str> {
+        self.catch.iter().filter_map(|word| word.split_once(' ')).map(|(_, kind)| kind.trim()).collect()
+    }
+
+    fn ask_thrown_type(&mut self, body: StoppedBody, expression: &str) {
+        let thread = body.thread_id.unwrap_or(1);
+        self.thrown = Some((body, expression.to_string()));
+        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+        self.request("stackTrace", arguments, Pending::Thrown, self.limits.inspect);
+    }
+
+    /// The frame came, or then the type: the wanted ones are a stop.
+    pub(super) fn on_thrown(&mut self, result: Result<Json, String>) {
+        let Some((body, expression)) = self.thrown.take() else { return };
+        if !expression.is_empty() {
+            let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
+            let frame = stack.stack_frames.first().map(|frame| frame.id);
+            let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
+            let arguments = json!({ "expression": expression, "frameId": frame, "context": context });
+            self.thrown = Some((body, String::new()));
+            self.request("evaluate", arguments, Pending::Thrown, self.limits.inspect);
+            return;
+        }
+        let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
+        let text = (self.adapter.quirks.tidy)(&value.result, value.kind.as_deref());
+        let wanted = self.wanted_types();
+        let matches = self.adapter.natives.thrown_type.is_none_or(|(_, is)| wanted.iter().any(|kind| is(&text, kind)));
+        // What can't be told is shown rather than missed.
+        if matches || text.is_empty() {
+            self.stand(&body, &[]);
+        } else {
+            self.go_on(body.thread_id);
         }
     }
 
@@ -332,6 +402,9 @@ impl Session {
     /// Collects the report of the stop just made.
     pub(super) fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
+        if let Some(Standing { reason: Reason::Watch { .. }, .. }) = &self.standing {
+            self.ask_watch_values();
+        }
         if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
             && text.is_empty()
             && self.capabilities.has("supportsExceptionInfoRequest")
@@ -339,8 +412,43 @@ impl Session {
             let arguments = json!({ "threadId": thread });
             self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
         }
-        let look = Look { frames: view.frames, locals: Locals::Selected, view, ..Look::default() };
+        let frames = if self.may_be_elsewhere() { view.frames.max(LIBRARY_FRAMES) } else { view.frames };
+        let look = Look { frames, locals: Locals::Selected, view, ..Look::default() };
         self.gather(Purpose::Stop, look);
+    }
+
+    /// After a step out, what the function returned, where the adapter does not show it among the locals.
+    pub(super) fn ask_returned(&mut self, id: u64) {
+        let stepped = self.standing.as_ref().is_some_and(|standing| standing.reason == Reason::Step);
+        if let (true, Some(_), Some((command, _))) = (stepped, &self.leaving, self.adapter.quirks.returned) {
+            self.ask(id, "evaluate", json!({ "expression": command, "context": "repl" }), Step::Returned);
+        }
+    }
+
+    pub(super) fn returned(&mut self, result: Result<Json, String>) -> Option<DapVariable> {
+        let function = self.leaving.take()?;
+        let answer: types::EvaluateBody = read(&result.ok()?);
+        let (kind, value) = (self.adapter.quirks.returned?.1)(&answer.result)?;
+        Some(DapVariable { name: format!("(return) {function}"), value, kind: Some(kind), ..DapVariable::default() })
+    }
+
+    /// Whether the program may stand in a library it called, where its author has nothing to look at.
+    fn may_be_elsewhere(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| {
+            matches!(
+                standing.reason,
+                Reason::Signal { .. } | Reason::Exception { .. } | Reason::Pause | Reason::Attached
+            )
+        })
+    }
+
+    /// The frame to select at a stop: the innermost of the program's own code, with a source that can be shown.
+    pub(super) fn own_frame(&self, frames: &[Frame]) -> u32 {
+        let own = |frame: &&Frame| {
+            let shown = |file: &String| file.starts_with('/') && !file.starts_with("/rustc/");
+            !frame.runtime && frame.line.is_some() && frame.file.as_ref().is_some_and(shown)
+        };
+        if self.may_be_elsewhere() { frames.iter().find(own).map_or(0, |frame| frame.index) } else { 0 }
     }
 
     fn check_condition_here(&mut self, id: u32, condition: String) {
@@ -401,9 +509,13 @@ impl Session {
                 reason = Reason::Breakpoint { ids: found, hit };
             }
         }
+        let shown = self.waiters.first().map_or_else(View::default, |waiter| waiter.view).frames;
+        let shown = usize::try_from(shown).unwrap_or(usize::MAX);
         let Some(standing) = &mut self.standing else { return };
         standing.reason = reason.clone();
-        let function = seen.frames.first().map(|frame| frame.function.clone()).unwrap_or_default();
+        standing.frame = seen.frame;
+        let at = usize::try_from(seen.frame).unwrap_or(0);
+        let function = seen.frames.get(at).map(|frame| frame.function.clone()).unwrap_or_default();
         let mut locals = seen.locals;
         let same_function = self.before.as_ref().is_some_and(|(before, _)| *before == function);
         if let Some((_, before)) = self.before.as_ref().filter(|_| same_function) {
@@ -421,8 +533,8 @@ impl Session {
             reason,
             thread: seen.thread,
             frame: seen.frame,
-            frames: seen.frames,
-            more_frames: seen.more_frames,
+            more_frames: seen.more_frames || seen.frames.len() > at + shown,
+            frames: seen.frames.into_iter().take(at + shown).collect(),
             locals,
             same_function,
             condition_failed: standing.condition_failed.clone(),
@@ -467,8 +579,11 @@ fn is_fatal(body: &StoppedBody) -> bool {
 
 /// The exception's type, without what debugpy writes behind it.
 fn exception_name(body: &StoppedBody) -> &str {
-    let text = body.text.as_deref().unwrap_or_default();
-    text.split_once("(note:").map_or(text, |(name, _)| name).trim()
+    without_note(body.text.as_deref().unwrap_or_default())
+}
+
+pub(super) fn without_note(name: &str) -> &str {
+    name.split_once("(note:").map_or(name, |(name, _)| name).trim()
 }
 
 /// Splits `i={i}` into text and expressions; `{{` and `}}` stand for braces.

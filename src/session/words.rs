@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::gather::{Look, Seen};
+use crate::adapters::Access;
 use crate::dap::Message;
 use crate::failure::Failure;
 use crate::model::{Binding, Breakpoint, Ending, Reason, SessionState, Stop, ThreadInfo, View};
@@ -53,6 +54,32 @@ pub enum Op {
     Arguments(Look),
     Raw(String),
     Exception,
+    /// A native command of the debugger; answered with its text, or its failure.
+    Native {
+        command: String,
+        look: Look,
+    },
+    /// A request of the protocol, sent only if the adapter has the capability; `what` names it for a refusal.
+    Request {
+        command: &'static str,
+        arguments: Json,
+        capability: &'static str,
+        what: &'static str,
+    },
+    Watch {
+        expression: String,
+        access: Access,
+        condition: Option<String>,
+        look: Look,
+    },
+    Unwatch(u32),
+    Watches,
+    /// Goes on from another line of the current function.
+    Jump {
+        file: String,
+        line: u32,
+        view: View,
+    },
     /// Lets the program go on without us.
     Detach,
     /// Ends the program; one that was attached to is let go unless it is to be killed.
@@ -75,6 +102,10 @@ pub enum Resume {
     Next,
     Step,
     Finish,
+    /// Into this function, if the current line calls it; else to the next line.
+    Into(Breakpoint),
+    Back,
+    ReverseContinue,
     /// To a place in this function, another breakpoint, or the function's return.
     Until(Breakpoint),
 }
@@ -97,6 +128,8 @@ pub enum Answer {
     Text(String),
     Exception(ExceptionReport),
     Names(Vec<String>),
+    Body(Json),
+    Watches(Vec<WatchLine>),
     Done,
 }
 
@@ -118,12 +151,56 @@ pub struct ThreadLine {
     pub selected: bool,
 }
 
+/// A data breakpoint.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct WatchLine {
+    pub id: u32,
+    pub expression: String,
+    pub access: Access,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    pub hits: u64,
+    /// Debuggee text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExceptionReport {
     pub kind: String,
     pub message: Option<String>,
     pub stack: Option<String>,
     pub cause: Vec<String>,
+}
+
+impl Op {
+    /// What the record calls an operation: its name, never its payload.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "start",
+            Self::Breakpoints(_) => "breakpoints",
+            Self::Catch(_) => "catch",
+            Self::Resume { .. } => "resume",
+            Self::Pause(_) => "pause",
+            Self::Await(_) => "await",
+            Self::Look(_) => "look",
+            Self::Select { .. } => "select",
+            Self::Threads => "threads",
+            Self::Evaluate { .. } => "eval",
+            Self::Set { .. } => "set",
+            Self::Arguments(_) => "args",
+            Self::Raw(_) => "raw",
+            Self::Exception => "exception",
+            Self::Native { .. } => "native",
+            Self::Request { command, .. } => command,
+            Self::Watch { .. } => "watch",
+            Self::Unwatch(_) => "unwatch",
+            Self::Watches => "watches",
+            Self::Jump { .. } => "jump",
+            Self::Detach => "detach",
+            Self::Stop { .. } => "stop",
+        }
+    }
 }
 
 /// What the session is told.
@@ -136,6 +213,8 @@ pub enum Input {
     Timer(Timer),
     /// The kernel's word on how the program ended; None when it can't tell.
     Exit(Option<KernelExit>),
+    /// The program ended a while ago, and the adapter has not said so.
+    Unnoticed,
     /// `runInTerminal` was carried out.
     InTerminal {
         request: i64,

@@ -102,7 +102,8 @@ fn items_are_counted_and_the_rest_is_told() {
     let value = only(&program.look(print(View::default())));
     assert_eq!((value.children.len(), value.hidden), (20, 99_980));
     assert_eq!(value.children[19].value.text, "19");
-    assert_eq!(program.counts, [json!(20)]);
+    // One more than is shown tells whether there are more.
+    assert_eq!(program.counts, [json!(21)]);
     let value = only(&program.look(print(View { from: 99_990, ..View::default() })));
     assert_eq!(value.children[0].value.text, "99990");
     assert_eq!(value.children.len(), 10);

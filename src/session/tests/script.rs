@@ -135,6 +135,7 @@ fn launch_target(adapter: &Adapter, stop_on_entry: bool) -> Target {
         stop_on_entry,
         formatters: None,
         entry_in_source: false,
+        catch: Vec::new(),
     })
 }
 
@@ -326,6 +327,7 @@ fn operation(text: &str) -> Op {
         } else {
             Locals::No
         },
+        scope: Look::default().scope,
         expressions: if tail.is_empty() { Vec::new() } else { tail.split(" ; ").map(Into::into).collect() },
         view: View::default(),
     };
@@ -390,6 +392,7 @@ fn wish(text: &str) -> Breakpoint {
         enabled: true,
         session: None,
         line_text: None,
+        thread: None,
     };
     for part in parts {
         let part = part.replace('_', " ");

@@ -90,6 +90,11 @@ fn answer(answer: &Answer) -> String {
             format!("exception {} {:?} cause {:?}", report.kind, report.message, report.cause)
         }
         Answer::Names(names) => format!("names {names:?}"),
+        Answer::Body(body) => format!("body {body}"),
+        Answer::Watches(lines) => {
+            let lines: Vec<String> = lines.iter().map(|line| format!("{} {}", line.id, line.expression)).collect();
+            format!("watches {}", lines.join(", "))
+        }
         Answer::Done => "done".into(),
     }
 }

@@ -1,0 +1,153 @@
+//! LLDB's own commands, for what its adapter lacks in one version or another: the same command works in all of them.
+
+use super::without_echo;
+use crate::adapters::{Access, Natives, Watching};
+use crate::dap::types::StoppedBody;
+
+pub const NATIVES: Natives = Natives {
+    failure,
+    memory_read: Some(|address, count| format!("memory read --force -f x -s 1 -c {count} {address}")),
+    memory_bytes,
+    memory_write: Some(|address, bytes| {
+        let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:#04x}")).collect();
+        format!("memory write -s 1 {address} {}", bytes.join(" "))
+    }),
+    address_of: |expression| format!("(unsigned long)({expression})"),
+    disassemble: Some(|address, count, mixed| {
+        let place = match (address, count) {
+            (Some(address), _) => format!("-s {address}"),
+            (None, Some(_)) => "--pc".into(),
+            (None, None) => "--frame".into(),
+        };
+        let count = count.map(|count| format!(" -c {count}")).unwrap_or_default();
+        format!("disassemble {place}{count}{}", if mixed { " --mixed" } else { "" })
+    }),
+    jump: Some(|file, line| format!("thread jump --file \"{}\" --line {line}", file.replace('"', "\\\""))),
+    watch: Some(Watching {
+        set: |expression, access| {
+            let access = match access {
+                // Later versions would else stop only at a change.
+                Access::Write => "-w write ",
+                Access::Read => "-w read ",
+                Access::Either => "-w read_write ",
+            };
+            format!("watchpoint set variable {access}{expression}")
+        },
+        number: |answer| number_after(answer, "Watchpoint created: Watchpoint "),
+        condition: |number, condition| format!("watchpoint modify -c '{}' {number}", condition.replace('\'', "\"")),
+        remove: |number| format!("watchpoint delete {number}"),
+        list: "watchpoint list",
+        values,
+        stopped: |stopped: &StoppedBody| number_after(stopped.description.as_deref()?, "watchpoint "),
+    }),
+    // The second argument of __cxa_throw is the type's description, whose second word points to the mangled name.
+    thrown_type: Some(("*(char **)((unsigned long)$arg2 + 8)", |value, wanted| {
+        value.trim_matches('"').trim_start_matches('*') == mangled(wanted)
+    })),
+};
+
+/// LLDB reports a failed command as text that begins with `error:`.
+fn failure(answer: &str) -> Option<String> {
+    let text = without_echo(answer);
+    text.lines().find_map(|line| line.trim().strip_prefix("error: ")).map(Into::into)
+}
+
+/// Reads `0x7fffffffe4ec: 0x00 0x10 …` lines.
+fn memory_bytes(answer: &str) -> Option<(u64, Vec<u8>)> {
+    let mut start = None;
+    let mut bytes = Vec::new();
+    for line in without_echo(answer).lines() {
+        let Some((address, rest)) = line.trim().strip_prefix("0x").and_then(|line| line.split_once(": ")) else {
+            continue;
+        };
+        start = start.or_else(|| u64::from_str_radix(address, 16).ok());
+        for word in rest.split_whitespace() {
+            bytes.push(u8::from_str_radix(word.strip_prefix("0x")?, 16).ok()?);
+        }
+    }
+    start.map(|start| (start, bytes))
+}
+
+fn number_after(text: &str, head: &str) -> Option<u32> {
+    let rest = &text[text.find(head)? + head.len()..];
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Reads `watchpoint list`: each watchpoint's `old value:` and `new value:` follow its heading.
+fn values(answer: &str) -> Vec<(u32, Option<String>, Option<String>)> {
+    let mut out: Vec<(u32, Option<String>, Option<String>)> = Vec::new();
+    for line in answer.lines() {
+        let line = line.trim();
+        if line.starts_with("Watchpoint ") && line.contains(": addr = ") {
+            out.extend(number_after(line, "Watchpoint ").map(|number| (number, None, None)));
+        } else if let (Some(last), Some(value)) = (out.last_mut(), line.strip_prefix("old value: ")) {
+            last.1 = Some(value.into());
+        } else if let (Some(last), Some(value)) = (out.last_mut(), line.strip_prefix("new value: ")) {
+            last.2 = Some(value.into());
+        }
+    }
+    out
+}
+
+/// The C++ ABI's name of a plain or nested type: `std::runtime_error` → `St13runtime_error`, `a::B` → `N1a1BE`.
+fn mangled(name: &str) -> String {
+    let parts: Vec<&str> = name.split("::").map(str::trim).filter(|part| !part.is_empty()).collect();
+    let spelled = |parts: &[&str]| parts.iter().map(|part| format!("{}{part}", part.len())).collect::<String>();
+    match parts.as_slice() {
+        ["std", one] => format!("St{}", spelled(&[one])),
+        ["std", rest @ ..] => format!("NSt{}E", spelled(rest)),
+        [one] => match *one {
+            "int" => "i".into(),
+            "char" => "c".into(),
+            "bool" => "b".into(),
+            "double" => "d".into(),
+            "float" => "f".into(),
+            "long" => "l".into(),
+            "unsigned" | "unsigned int" => "j".into(),
+            "const char *" | "const char*" => "PKc".into(),
+            one => spelled(&[one]),
+        },
+        parts => format!("N{}E", spelled(parts)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_from_the_native_answer() {
+        let answer = "(lldb) memory read\n0x7fffffffe4ec: 0x00 0x01\n0x7fffffffe4ee: 0xff\n";
+        assert_eq!(memory_bytes(answer), Some((0x7fff_ffff_e4ec, vec![0, 1, 255])));
+        assert_eq!(
+            failure("(lldb) x\nerror: memory read failed for 0x0\n").as_deref(),
+            Some("memory read failed for 0x0")
+        );
+        assert_eq!(failure("(lldb) x\nfine\n"), None);
+    }
+
+    #[test]
+    fn watchpoints_are_read_from_both_forms_of_the_list() {
+        let new = "Watchpoint 1: addr = 0x7f size = 4\n  watchpoint resources:\nWatchpoint 1 hit:\n    old value: 0\nnew value: 5\n";
+        let old = "Watchpoint 2: addr = 0x7f size = 4\n    new value: 0\n";
+        assert_eq!(values(new), [(1, Some("0".into()), Some("5".into()))]);
+        assert_eq!(values(old), [(2, None, Some("0".into()))]);
+        let set = "Watchpoint created: Watchpoint 12: addr = 0x7f";
+        assert_eq!((NATIVES.watch.unwrap().number)(set), Some(12));
+    }
+
+    #[test]
+    fn types_are_named_as_the_abi_does() {
+        let cases = [
+            ("std::runtime_error", "St13runtime_error"),
+            ("MyError", "7MyError"),
+            ("a::b::C", "N1a1b1CE"),
+            ("int", "i"),
+            ("std::filesystem::filesystem_error", "NSt10filesystem16filesystem_errorE"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(mangled(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `back` and `reverse-continue`: into the past, where the adapter can.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::{Report, WaitArgs};
+use super::{Command, Group};
+use crate::failure::Failure;
+use crate::hub::Context;
+use crate::session::Resume;
+
+/// Step back to the line before, where the debugger can
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct Back {
+    /// Do it this many times, as long as nothing else stops the program.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub wait: WaitArgs,
+}
+
+/// Run backwards to the breakpoint before, where the debugger can
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+pub struct ReverseContinue {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub wait: WaitArgs,
+}
+
+impl Command for Back {
+    const NAME: &'static str = "back";
+    const ALIASES: &'static [&'static str] = &["reverse-next"];
+    const GROUP: Group = Group::Running;
+    type Output = Report;
+
+    async fn run(self, cx: Context) -> Result<Report, Failure> {
+        Report::repeated(&cx, Resume::Back, self.count.unwrap_or(1), &self.wait).await
+    }
+}
+
+impl Command for ReverseContinue {
+    const NAME: &'static str = "reverse-continue";
+    const GROUP: Group = Group::Running;
+    type Output = Report;
+
+    async fn run(self, cx: Context) -> Result<Report, Failure> {
+        Report::repeated(&cx, Resume::ReverseContinue, 1, &self.wait).await
+    }
+}
