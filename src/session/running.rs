@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// The program goes on: looks under way are over, and who asked is told.
-    fn end_gathers(&mut self) {
+    pub(super) fn end_gathers(&mut self) {
         for op in std::mem::take(&mut self.gathers).into_values().filter_map(|gather| gather.op()) {
             let failure = Failure::wrong_state("the program went on while it was looked at").hint("bugeye status");
             self.answer(op, Err(failure));

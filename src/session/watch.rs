@@ -257,7 +257,7 @@ impl Session {
     fn stand_elsewhere(&mut self, op: OpId, view: View) {
         self.epoch += 1;
         self.stops += 1;
-        self.gathers.clear();
+        self.end_gathers();
         if let Some(standing) = &mut self.standing {
             standing.number = self.stops;
             standing.reason = Reason::Reached;

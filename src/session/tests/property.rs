@@ -10,7 +10,7 @@ use crate::dap::Message;
 use crate::session::{Effect, Input, KernelExit, OpId, Timer};
 
 /// Operations and events that a random play is made of.
-const OPS: [&str; 22] = [
+const OPS: [&str; 30] = [
     "break b=1@a.c:6 b=2@main",
     "break b=1@a.c:6,log:i={i} b=3@b.c:1,once",
     "break b=1@a.c:6,if:x",
@@ -33,6 +33,14 @@ const OPS: [&str; 22] = [
     "args",
     "raw : bt",
     "exception",
+    "into f",
+    "back",
+    "reverse",
+    "jump a.c:9",
+    "watch : x",
+    "unwatch 1",
+    "watches",
+    "request",
 ];
 
 const EVENTS: [&str; 14] = [
@@ -82,6 +90,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 fn body(command: &str) -> Json {
     match command {
         "initialize" => json!({ "supportsFunctionBreakpoints": true, "supportsExceptionInfoRequest": true,
+            "supportsDataBreakpoints": true, "supportsGotoTargetsRequest": true, "supportsStepBack": true,
+            "supportsModulesRequest": true, "supportsStepInTargetsRequest": true,
             "exceptionBreakpointFilters": [{ "filter": "uncaught" }, { "filter": "cpp_throw" }] }),
         "setBreakpoints" | "setFunctionBreakpoints" => {
             json!({ "breakpoints": [{ "id": 1, "verified": true, "line": 6 }, { "id": 2, "verified": false }] })
@@ -91,6 +101,8 @@ fn body(command: &str) -> Json {
         "scopes" => json!({ "scopes": [{ "name": "Locals", "variablesReference": 7 }] }),
         "variables" => json!({ "variables": [{ "name": "s", "value": "size=3", "variablesReference": 9,
             "indexedVariables": 3 }] }),
+        "dataBreakpointInfo" => json!({ "dataId": "1,2,x", "description": "x" }),
+        "gotoTargets" | "stepInTargets" => json!({ "targets": [{ "id": 4, "label": "f", "line": 9 }] }),
         "evaluate" => json!({ "result": "{...}", "variablesReference": 8 }),
         _ => Json::Null,
     }
@@ -181,7 +193,7 @@ fn play(options: &str, moves: Vec<Move>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn everyone_is_answered_once_with_lldb(moves in moves()) {

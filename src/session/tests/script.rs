@@ -22,7 +22,7 @@ use serde_json::{Value as Json, json};
 
 use super::show;
 use crate::adapters::lldb::LLDB;
-use crate::adapters::{Adapter, Quirks, Stdio, by_name};
+use crate::adapters::{Access, Adapter, Quirks, Stdio, by_name};
 use crate::dap::Message;
 use crate::model::{Breakpoint, Launch, Place, Stdin, Target, View};
 use crate::session::{
@@ -345,6 +345,27 @@ fn operation(text: &str) -> Op {
         "step" => resume(Resume::Step),
         "finish" => resume(Resume::Finish),
         "until" => resume(Resume::Until(wish(&format!("{UNTIL_ID}@{}", words[0])))),
+        "into" => resume(Resume::Into(wish(&format!("{UNTIL_ID}@{}", words[0])))),
+        "back" => resume(Resume::Back),
+        "reverse" => resume(Resume::ReverseContinue),
+        "jump" => {
+            let (file, line) = words[0].split_once(':').unwrap();
+            Op::Jump { file: file.into(), line: line.parse().unwrap(), view: View::default() }
+        }
+        "watch" => Op::Watch {
+            expression: tail.into(),
+            access: Access::Write,
+            condition: None,
+            look: Look { expressions: Vec::new(), ..look },
+        },
+        "unwatch" => Op::Unwatch(words[0].parse().unwrap()),
+        "watches" => Op::Watches,
+        "request" => Op::Request {
+            command: "modules",
+            arguments: json!({}),
+            capability: "supportsModulesRequest",
+            what: "listing modules",
+        },
         "pause" => Op::Pause(wait),
         "await" => Op::Await(wait),
         "look" => Op::Look(look),
