@@ -9,6 +9,8 @@ mod breakpoints;
 mod expression;
 mod gather;
 mod inspect;
+mod logpoints;
+mod look;
 mod running;
 mod start;
 mod stopped;
@@ -24,7 +26,8 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 pub use breakpoints::UNTIL_ID;
-pub use gather::{IMPURE, Locals, Look, Scope, Seen};
+pub use gather::IMPURE;
+pub use look::{Locals, Look, Scope, Seen};
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
     Stream, ThreadLine, Timer, Wait, WatchLine,
@@ -168,7 +171,7 @@ pub struct Session {
     gathers: BTreeMap<u64, gather::Gather>,
     stack: Option<gather::Stack>,
     next_gather: u64,
-    logging: Option<stopped::Logging>,
+    logging: Option<logpoints::Logging>,
     /// A throw that is looked at: its event, and the expression that is still to be evaluated.
     thrown: Option<(crate::dap::types::StoppedBody, String)>,
     watches: Vec<watch::Watched>,

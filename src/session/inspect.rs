@@ -2,7 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
-use super::gather::{Locals, Look, Purpose};
+use super::gather::Purpose;
+use super::look::{Locals, Look};
 use super::stopped::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};

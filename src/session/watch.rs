@@ -2,8 +2,9 @@
 
 use serde_json::{Value as Json, json};
 
-use super::gather::{Look, Purpose};
+use super::gather::Purpose;
 use super::inspect::Purposeful;
+use super::look::Look;
 use super::{Answer, OpId, Pending, Session, WatchLine};
 use crate::adapters::{Access, Watching};
 use crate::dap::types::{EvaluateBody, StoppedBody, read};
