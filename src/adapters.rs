@@ -144,9 +144,6 @@ pub struct Quirks {
     pub hit_condition: fn(u32) -> String,
     /// Requests sent when the adapter is ready for configuration, before breakpoints: (command, arguments as JSON).
     pub prelude: &'static [(&'static str, &'static str)],
-    /// A `continued` event or the answer comes before any stop that follows a resume. A `stopped` event that comes
-    /// before both then belongs to the stop before.
-    pub announces_continue: bool,
     /// The adapter's ids of the breakpoints that a stop was made by.
     pub hit_ids: fn(&crate::dap::types::StoppedBody) -> Vec<i64>,
     /// Exceptions that are no stop: the program goes on by itself.

@@ -153,6 +153,10 @@ pub struct Session {
     epoch: u64,
     /// A resume is under way and neither answered nor announced.
     resuming: bool,
+    /// A stop that came while the resume was neither.
+    early: Option<crate::dap::types::StoppedBody>,
+    /// The adapter sends `continued` events.
+    announces: bool,
     asked_to_pause: bool,
     /// The resume under way is a step, which something else may interrupt.
     stepping: bool,
@@ -221,6 +225,8 @@ impl Session {
             waiters: Vec::new(),
             epoch: 0,
             resuming: false,
+            early: None,
+            announces: false,
             asked_to_pause: false,
             stepping: false,
             leaving: None,
@@ -410,6 +416,7 @@ impl Session {
                 }
             }
             Timer::Wait(op) => self.on_wait_over(op),
+            Timer::Settle => self.settle(),
             Timer::Ending => self.end_now(),
             Timer::Detach(op) => self.finish_detach(op),
         }

@@ -40,7 +40,6 @@ pub const DEBUGPY: Adapter = Adapter {
         raw_answer: str::to_string,
         hit_condition: |n| format!(">={n}"),
         prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
-        announces_continue: true,
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &["SystemExit"],
         check_condition: Some(|condition| format!("compile({}, 'condition', 'eval')", literal(condition))),

@@ -40,7 +40,6 @@ pub const LLDB: Adapter = Adapter {
         raw_answer: without_echo,
         hit_condition: |n| n.to_string(),
         prelude: &[],
-        announces_continue: true,
         hit_ids,
         ignored_exceptions: &[],
         check_condition: None,

@@ -75,7 +75,7 @@ impl Command for Catch {
             }
             // `throw TYPE` is one wish of two words.
             [word @ ("throw" | "raised" | "uncaught"), kind] if !is_word(kind) => {
-                add(&mut catching, &format!("{word} {kind}"))
+                add(&mut catching, &format!("{word} {kind}"));
             }
             words => words.iter().for_each(|word| add(&mut catching, word)),
         }

@@ -153,7 +153,7 @@ fn to_hex(bytes: &[u8]) -> String {
 
 fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let digits: String = text.replace("0x", "").chars().filter(|c| !c.is_whitespace() && *c != ',').collect();
-    if digits.len() % 2 != 0 || !digits.is_ascii() {
+    if !digits.len().is_multiple_of(2) || !digits.is_ascii() {
         return None;
     }
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()

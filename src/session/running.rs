@@ -67,6 +67,7 @@ impl Session {
         }
         self.stepping = command != "continue";
         self.resuming = true;
+        self.early = None;
         self.set_state(SessionState::Running);
         self.record("continued", Some(current), json!({ "how": command }));
         self.add_waiter(op, wait);
@@ -81,11 +82,12 @@ impl Session {
 
     pub(super) fn on_resumed(&mut self, op: OpId, result: Result<Json, String>) {
         match result {
-            Ok(_) => self.resuming = false,
+            Ok(_) => self.on_resume_answered(),
             // It may run all the same; a stop or the end will tell.
-            Err(message) if message == super::SILENT => self.resuming = false,
+            Err(message) if message == super::SILENT => self.settle(),
             Err(message) => {
                 self.resuming = false;
+                self.early = None;
                 let failure = self.adapter_failure("the program could not be resumed", &message);
                 self.fail_waiter(op, failure);
                 if self.standing.is_none()
@@ -137,7 +139,9 @@ impl Session {
     }
 
     pub(super) fn on_continued(&mut self) {
+        self.announces = true;
         self.resuming = false;
+        self.early = None;
         if self.state == SessionState::Stopped {
             // Something else resumed it: a native command, or the adapter.
             self.epoch += 1;

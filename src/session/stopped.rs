@@ -13,18 +13,46 @@ use crate::model::{Breakpoint, Change, Frame, Reason, SessionState, Stop, Target
 /// Frames that are read at a stop that may be deep in a library.
 const LIBRARY_FRAMES: u32 = 24;
 
+/// How long a `continued` event may lag behind the answer to the resume it announces.
+const SETTLING: std::time::Duration = std::time::Duration::from_millis(150);
+
 impl Session {
     pub(super) fn on_stopped(&mut self, body: &Json) {
         let body: StoppedBody = read(body);
         match self.state {
             _ if self.exiting => {}
-            SessionState::Running if self.resuming && self.adapter.quirks.announces_continue => {
-                // One stop of several threads is told once per thread: this belongs to the stop before.
-            }
+            SessionState::Running if self.resuming => self.early_stop(body),
             SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
             SessionState::Stopped => self.queue_stop(body),
             _ => {}
+        }
+    }
+
+    /// A stop that comes before the resume is answered or announced: the new one, from an adapter that is quick, or one
+    /// more telling of the stop before, once for each of its threads. What comes next tells.
+    fn early_stop(&mut self, body: StoppedBody) {
+        self.early.get_or_insert(body);
+    }
+
+    /// The resume was answered. An adapter that announces resumes will do so at once; what does not, has stopped.
+    pub(super) fn on_resume_answered(&mut self) {
+        if self.early.is_none() {
+            self.resuming = false;
+        } else if self.announces {
+            self.out.push(Effect::Arm(Timer::Settle, SETTLING));
+        } else {
+            self.settle();
+        }
+    }
+
+    /// The early stop was the new one.
+    pub(super) fn settle(&mut self) {
+        self.resuming = false;
+        if let Some(body) = self.early.take()
+            && self.state == SessionState::Running
+        {
+            self.arrive(body);
         }
     }
 
@@ -224,9 +252,14 @@ impl Session {
         if matches!(self.target, Target::Attach { .. }) && self.stops == 0 && ids.is_empty() {
             return Reason::Attached;
         }
-        if self.asked_to_pause && ids.is_empty() && body.reason != "step" {
+        // A pause may be told as a signal, or as the end of a step of the adapter's own.
+        let own_step = body.reason == "step" && !self.stepping;
+        if self.asked_to_pause
+            && ids.is_empty()
+            && (own_step || ["pause", "exception", "signal"].contains(&body.reason.as_str()))
+        {
             let is_stop = signal.as_ref().is_none_or(|(name, _)| name == "SIGSTOP");
-            if is_stop && (body.reason == "pause" || body.reason == "exception" || body.reason == "signal") {
+            if is_stop {
                 return Reason::Pause;
             }
         }
@@ -302,6 +335,7 @@ impl Session {
             return;
         }
         self.resuming = true;
+        self.early = None;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
         self.set_state(SessionState::Running);
         self.request("continue", json!({ "threadId": thread }), Pending::GoOn(thread), self.limits.request);
@@ -309,13 +343,16 @@ impl Session {
 
     /// A program that can't be let go on has stopped after all.
     pub(super) fn on_gone_on(&mut self, thread: i64, result: Result<Json, String>) {
-        let resuming = std::mem::take(&mut self.resuming);
         match result {
-            Err(message) if resuming && message != super::SILENT => {
-                let text = format!("the program could not be let go on: {}", super::first_lines(&message));
-                self.make_standing(Some(thread), Reason::Other { text });
+            Ok(_) => self.on_resume_answered(),
+            Err(message) if message == super::SILENT => self.settle(),
+            Err(message) => {
+                self.early = None;
+                if std::mem::take(&mut self.resuming) {
+                    let text = format!("the program could not be let go on: {}", super::first_lines(&message));
+                    self.make_standing(Some(thread), Reason::Other { text });
+                }
             }
-            _ => {}
         }
     }
 

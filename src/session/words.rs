@@ -238,6 +238,8 @@ pub enum KernelExit {
 pub enum Timer {
     Request(i64),
     Wait(OpId),
+    /// A stop came early, and was not followed by the announcement of a resume.
+    Settle,
     /// The adapter said the program exited, and should say that it is done.
     Ending,
     Detach(OpId),

@@ -8,7 +8,7 @@
 //! < fail launch no such    a refusal with that message; `fail launch {…}` refuses with that body and no message
 //! < event stopped {…}      an event
 //! < show work a.c:6 i=0    answers all that is asked about the stop, until nothing is open
-//! ! timer wait 1           a deadline; also: timer request COMMAND, timer ending, timer detach 1
+//! ! timer wait 1           a deadline; also: timer request COMMAND, timer ending, timer settle, timer detach 1
 //! ! exit signal SIGSEGV    the kernel's word; also: exit code 3, exit unknown
 //! ! gone signal SIGKILL    the adapter's streams closed
 //! ! forget 1
@@ -32,13 +32,7 @@ use crate::session::{
 /// An adapter with none of LLDB's habits that change what is sent.
 static PLAIN: Adapter = Adapter {
     id: "plain",
-    quirks: Quirks {
-        announces_continue: false,
-        forget_step: None,
-        detach_command: None,
-        entry_function: None,
-        ..LLDB.quirks
-    },
+    quirks: Quirks { forget_step: None, detach_command: None, entry_function: None, ..LLDB.quirks },
     ..LLDB
 };
 
@@ -203,6 +197,7 @@ impl Play {
                     "request" => Timer::Request(self.take(of)?),
                     "wait" => Timer::Wait(of.parse().unwrap()),
                     "ending" => Timer::Ending,
+                    "settle" => Timer::Settle,
                     "detach" => Timer::Detach(of.parse().unwrap()),
                     other => return Err(format!("no timer {other}")),
                 };

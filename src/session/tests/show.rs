@@ -39,6 +39,7 @@ fn timer_name(timer: Timer) -> String {
         Timer::Request(seq) => format!("request {seq}"),
         Timer::Wait(op) => format!("wait {op}"),
         Timer::Ending => "ending".into(),
+        Timer::Settle => "settle".into(),
         Timer::Detach(op) => format!("detach {op}"),
     }
 }
