@@ -46,6 +46,8 @@ struct Inner {
     wishes: Wishes,
     /// `use`: the session a project's commands are about.
     chosen: HashMap<PathBuf, String>,
+    /// Names of sessions that are being started.
+    naming: Vec<String>,
 }
 
 /// A session and what it was started with.
@@ -65,6 +67,19 @@ pub struct Live {
     pub notes: Vec<String>,
     /// How far each kind of caller has read the output.
     read: Mutex<HashMap<String, u64>>,
+}
+
+/// A name that is kept while its session starts.
+#[derive(Debug)]
+pub(crate) struct Reserved<'a> {
+    hub: &'a Hub,
+    name: String,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        lock(&self.hub.inner).naming.retain(|name| *name != self.name);
+    }
 }
 
 impl Live {
@@ -111,7 +126,7 @@ impl Hub {
     pub fn new(paths: Paths, config: Config) -> Arc<Self> {
         let recorder = Recorder::start(&paths.state).map_err(|failure| crate::log::warn(failure.to_string())).ok();
         let wishes = Wishes::new(&paths.state);
-        let inner = Inner { sessions: Vec::new(), next: 1, wishes, chosen: HashMap::new() };
+        let inner = Inner { sessions: Vec::new(), next: 1, wishes, chosen: HashMap::new(), naming: Vec::new() };
         Arc::new(Self { paths, config, recorder, inner: Mutex::new(inner) })
     }
 
@@ -134,6 +149,19 @@ impl Hub {
         }
     }
 
+    /// Keeps a session's name for one who starts; another of that name, live or about to be, is in the way.
+    pub(crate) fn reserve(&self, name: Option<&str>) -> Result<Option<Reserved<'_>>, Failure> {
+        let Some(name) = name else { return Ok(None) };
+        let mut inner = lock(&self.inner);
+        let taken = inner.sessions.iter().any(|live| live.name.as_deref() == Some(name) && live.state().is_live());
+        if taken || inner.naming.iter().any(|known| known == name) {
+            return Err(Failure::refused(format!("a live session is called `{name}` already"))
+                .hint(format!("end it: bugeye -s {name} stop")));
+        }
+        inner.naming.push(name.into());
+        Ok(Some(Reserved { hub: self, name: name.into() }))
+    }
+
     /// Finds a session by alias, name or recording id.
     pub fn named(&self, name: &str) -> Result<Arc<Live>, Failure> {
         let sessions = self.sessions();
@@ -142,6 +170,9 @@ impl Hub {
         });
         found.cloned().ok_or_else(|| {
             let failure = Failure::not_found(format!("there is no session `{name}`"));
+            if sessions.is_empty() {
+                return failure.hint("there are none; start one: bugeye start ./program");
+            }
             list_hint(failure, &sessions)
         })
     }

@@ -187,9 +187,19 @@ fn check_file(path: &Path) -> Result<(), Failure> {
         return Err(Failure::refused(format!("{} is a directory", path.display())).hint("name the program in it"));
     }
     if !data.is_file() {
-        return Err(Failure::refused(format!("{} is no regular file", path.display())));
+        return Err(Failure::refused(format!("{} is no regular file", path.display())).hint("name a program"));
     }
     Ok(())
+}
+
+/// How a source file becomes a program, by its extension.
+fn build_command(extension: &str) -> Option<&'static str> {
+    match extension {
+        "c" => Some("cc -g -O0 -o program FILE.c"),
+        "cc" | "cpp" | "cxx" => Some("c++ -g -O0 -o program FILE.cpp"),
+        "rs" => Some("cargo build, or rustc -g FILE.rs"),
+        _ => None,
+    }
 }
 
 fn check_executable(path: &Path) -> Result<(), Failure> {
@@ -197,7 +207,12 @@ fn check_executable(path: &Path) -> Result<(), Failure> {
     if executable {
         return Ok(());
     }
-    Err(Failure::refused(format!("{} is not executable", path.display())).hint(format!("chmod +x {}", path.display())))
+    let shown = path.display();
+    if let Some(build) = path.extension().and_then(|extension| extension.to_str()).and_then(build_command) {
+        return Err(Failure::refused(format!("{shown} is source code, not a program"))
+            .hint(format!("build it with debug information first: {build}")));
+    }
+    Err(Failure::refused(format!("{shown} is not executable")).hint(format!("chmod +x {shown}")))
 }
 
 /// What the section names of an ELF file tell.

@@ -37,6 +37,8 @@ use pipes::{Tap, end_of, ended, readable, sleep_until, writable};
 const STDERR_TAIL: usize = 2000;
 /// How long an adapter may take to leave by itself once it was told to.
 const LEAVING: Duration = Duration::from_millis(400);
+/// How long an adapter whose stream ended is waited for, to tell how it ended.
+const TELLING: Duration = Duration::from_secs(1);
 /// The same for an adapter that must let go of somebody else's process first.
 const LETTING_GO: Duration = Duration::from_secs(4);
 
@@ -413,7 +415,7 @@ impl Runner {
         self.adapter_out = None;
         let exit = match error {
             Some(error) => Some(error.to_string()),
-            None => tokio::time::timeout(LEAVING, self.supervised.adapter_exit()).await.ok().flatten(),
+            None => tokio::time::timeout(TELLING, self.supervised.adapter_exit()).await.ok().flatten(),
         };
         let mut buffer = [0u8; 4096];
         self.read_adapter_errors(&mut buffer);

@@ -10,20 +10,25 @@ mod expression;
 mod frames;
 mod gather;
 mod inspect;
+mod logpoints;
+mod look;
 mod running;
 mod start;
 mod stopped;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod watch;
 mod words;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
 pub use breakpoints::UNTIL_ID;
-pub use gather::{IMPURE, Locals, Look, Scope, Seen};
+pub use gather::IMPURE;
+pub use look::{Locals, Look, Scope, Seen};
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
     Stream, ThreadLine, Timer, Wait, WatchLine,
@@ -64,16 +69,16 @@ enum Pending {
     Entry(i64),
     /// Values of a log breakpoint, at the stop it made.
     Log(usize),
-    /// A condition evaluated again, to see whether it can be.
-    Condition(u32),
+    /// The program is let go on from a stop that nobody is told of.
+    GoOn(i64),
     /// The type of what was thrown, to see whether it is one that is wanted.
     Thrown,
     /// What was thrown, where the stop itself does not say.
-    Reason,
-    /// A resume that nobody asked for and nobody is told of.
-    GoOn,
+    Reason(u64),
     /// Its answer changes nothing.
     Quiet,
+    /// The adapter's own command for it, then the request.
+    DetachFast(OpId),
     Detach(OpId),
 }
 
@@ -91,6 +96,7 @@ enum Config {
     /// A condition is parsed before the run; the wish is refused when it fails.
     Check {
         id: u32,
+        condition: String,
     },
 }
 
@@ -106,6 +112,7 @@ struct Handshake {
     configured: bool,
     /// Configuration requests that are not answered yet.
     open: usize,
+    breakpoints_sent: bool,
     done_sent: bool,
 }
 
@@ -169,7 +176,7 @@ pub struct Session {
     gathers: BTreeMap<u64, gather::Gather>,
     stack: Option<gather::Stack>,
     next_gather: u64,
-    logging: Option<stopped::Logging>,
+    logging: Option<logpoints::Logging>,
     /// A throw that is looked at: its event, and the expression that is still to be evaluated.
     thrown: Option<(crate::dap::types::StoppedBody, String)>,
     watches: Vec<watch::Watched>,
@@ -181,6 +188,10 @@ pub struct Session {
     /// Operations that wait for a frame's id: what they want, which frame, at which stop.
     framed: BTreeMap<OpId, (inspect::Purposeful, u32, u64)>,
     batches: BTreeMap<OpId, usize>,
+    /// Batches that only check conditions; the breakpoints themselves follow.
+    checking: BTreeSet<OpId>,
+    /// Conditions that were seen to parse.
+    parsed: BTreeSet<String>,
     last_signal: Option<String>,
     exit_code: Option<i64>,
     kernel_exit: Option<KernelExit>,
@@ -238,6 +249,8 @@ impl Session {
             thread_lists: BTreeMap::new(),
             framed: BTreeMap::new(),
             batches: BTreeMap::new(),
+            checking: BTreeSet::new(),
+            parsed: BTreeSet::new(),
             last_signal: None,
             exit_code: None,
             kernel_exit: None,
@@ -332,6 +345,9 @@ impl Session {
     }
 
     fn on_message(&mut self, message: Message) {
+        if !self.state.is_live() {
+            return;
+        }
         match message {
             Message::Response { request_seq, success, message, body, .. } => {
                 // An answer nobody asked for, or asked for and gave up on, is no reason to fail.
@@ -368,12 +384,12 @@ impl Session {
             Pending::Exception(op) => self.on_exception_info(op, result),
             Pending::Entry(thread) => self.on_entry_frame(thread, result),
             Pending::Log(index) => self.on_log_value(index, result),
-            Pending::Condition(id) => self.on_condition(id, result),
+            Pending::GoOn(thread) => self.on_gone_on(thread, result),
+            Pending::Reason(epoch) => self.on_reason(epoch, result),
             Pending::Thrown => self.on_thrown(result),
-            Pending::Reason => self.on_reason(result),
-            Pending::GoOn => self.on_resume_answered(),
             Pending::Quiet => {}
-            Pending::Detach(op) => self.finish_detach(op),
+            Pending::DetachFast(op) => self.on_detached_fast(op, &result),
+            Pending::Detach(op) => self.on_detached(op, result),
         }
     }
 
@@ -397,7 +413,7 @@ impl Session {
         match timer {
             Timer::Request(seq) => {
                 if let Some(pending) = self.pending.remove(&seq) {
-                    self.on_silence(pending);
+                    self.on_silence(seq, pending);
                 }
             }
             Timer::Wait(op) => self.on_wait_over(op),
@@ -408,8 +424,13 @@ impl Session {
     }
 
     /// The adapter did not answer in time: the request failed, the session goes on.
-    fn on_silence(&mut self, pending: Pending) {
+    fn on_silence(&mut self, seq: i64, pending: Pending) {
         match pending {
+            // Some adapters answer `launch` only once the program was let go: a program may be held for as long as it
+            // takes. A late refusal still counts.
+            Pending::Launch if self.state != SessionState::Starting => {
+                self.pending.insert(seq, pending);
+            }
             Pending::Initialize | Pending::Launch | Pending::Config(_) => {
                 let failure = Failure::timed_out(format!("{} did not get ready in time", self.adapter.id))
                     .hint("see what it said: bugeye daemon log")
@@ -493,7 +514,8 @@ const SILENT: &str = "\u{0}no answer";
 
 /// Compilers' error texts are long; the first lines say it.
 fn first_lines(text: &str) -> String {
-    text.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("\n  ")
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).take(3);
+    lines.map(crate::render::quoted).collect::<Vec<_>>().join("\n  ")
 }
 
 /// Locals by name, for the comparison with the next stop.

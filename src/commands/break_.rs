@@ -115,7 +115,7 @@ impl Command for Break {
             binding.as_ref().and_then(|binding| binding.why.as_deref()).filter(|why| why.contains("can't be parsed"));
         if let Some(why) = bad.map(ToString::to_string) {
             forget(&cx, &project, wish.id).await;
-            return Err(Failure::refused(why));
+            return Err(Failure::refused(why).hint("nothing was set; correct the condition and set it again"));
         }
         let note = resolved.note.filter(|_| binding.as_ref().is_none_or(|binding| binding.why.is_some()));
         let note = note.or_else(|| known.then(|| "this place had a breakpoint: it was changed".to_string()));

@@ -6,7 +6,19 @@ use serde_json::Value;
 /// Reads a body; what does not fit gives the type's default, since a malformed answer must not end a session.
 #[must_use]
 pub fn read<T: for<'de> Deserialize<'de> + Default>(body: &Value) -> T {
-    T::deserialize(body).unwrap_or_default()
+    T::deserialize(body).or_else(|_| T::deserialize(&without_nulls(body))).unwrap_or_default()
+}
+
+/// A field that is null is one that is missing.
+fn without_nulls(body: &Value) -> Value {
+    match body {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -69,7 +81,7 @@ pub struct AdapterBreakpoint {
     pub verified: bool,
     pub message: Option<String>,
     pub source: Option<Source>,
-    pub line: Option<u32>,
+    pub line: Option<i64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

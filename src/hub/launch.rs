@@ -51,12 +51,8 @@ impl Hub {
         blueprint: Blueprint,
         run: Option<Wait>,
     ) -> Result<(Arc<Live>, Answer), Failure> {
-        if let Some(name) = &blueprint.name
-            && self.sessions().iter().any(|live| live.name.as_deref() == Some(name) && live.state().is_live())
-        {
-            return Err(Failure::refused(format!("a live session is called `{name}` already"))
-                .hint(format!("end it: bugeye -s {name} stop")));
-        }
+        let name = blueprint.name.clone();
+        let _reserved = self.reserve(name.as_deref())?;
         let project = places::project_of(&blueprint.cwd);
         let alias = self.next_alias();
         // Breakpoints are checked before anything is started, so that a typing mistake costs nothing.
@@ -231,12 +227,14 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
         return attach_target(pid);
     }
     if !blueprint.cwd.is_dir() {
-        return Err(Failure::not_found(format!("there is no directory {}", blueprint.cwd.display())));
+        return Err(Failure::not_found(format!("there is no directory {}", blueprint.cwd.display()))
+            .hint("--cwd is where the program is to run"));
     }
     if let Some(stdin) = &blueprint.stdin
         && !stdin.is_file()
     {
-        return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display())));
+        return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display()))
+            .hint("paths are relative to the current directory"));
     }
     let program = program::recognise(&blueprint.words, &blueprint.cwd, env_path)?;
     let is_rust = program.language == "rust";

@@ -229,8 +229,31 @@ impl Session {
                 self.bound.remove(&old.id);
             }
         }
+        self.bound.retain(|id, _| is_internal(*id) || wishes.iter().any(|wish| wish.id == *id));
         self.wishes = wishes;
-        self.send_updates(op, false);
+        if !self.check_conditions(op) {
+            self.send_updates(op, false);
+        }
+    }
+
+    /// Has new conditions parsed first, where the adapter can tell. False when there is nothing to check.
+    fn check_conditions(&mut self, op: OpId) -> bool {
+        let Some(check) = self.adapter.quirks.check_condition else { return false };
+        let new =
+            |wish: &&Breakpoint| wish.enabled && wish.condition.as_ref().is_some_and(|c| !self.parsed.contains(c));
+        let conditions: Vec<(u32, String)> =
+            self.wishes.iter().filter(new).filter_map(|wish| Some((wish.id, wish.condition.clone()?))).collect();
+        if conditions.is_empty() {
+            return false;
+        }
+        self.batches.insert(op, conditions.len());
+        self.checking.insert(op);
+        for (id, condition) in conditions {
+            let arguments = json!({ "expression": check(&condition), "context": "repl" });
+            let why = Pending::Update(Config::Check { id, condition }, op);
+            self.request("evaluate", arguments, why, self.limits.inspect);
+        }
+        true
     }
 
     fn send_updates(&mut self, op: OpId, all: bool) {
@@ -258,6 +281,9 @@ impl Session {
         *left -= 1;
         if *left == 0 {
             self.batches.remove(&op);
+            if self.checking.remove(&op) {
+                return self.send_updates(op, false);
+            }
             let bindings = self.bindings();
             self.answer(op, Ok(Answer::Bindings(bindings)));
         }
@@ -267,11 +293,16 @@ impl Session {
     pub(super) fn take_bindings(&mut self, config: &Config, result: Result<Json, String>) {
         let ids = match config {
             Config::Source { ids, .. } | Config::Functions { ids } => ids.clone(),
-            Config::Check { id } => {
-                if let Err(message) = result {
-                    let why = format!("the condition can't be parsed: {}", last_line(&message));
-                    self.bound.insert(*id, pending_bound(why));
-                    self.wishes.retain(|wish| wish.id != *id);
+            Config::Check { id, condition } => {
+                match result {
+                    Err(message) if message != super::SILENT => {
+                        let why = format!("the condition can't be parsed: {}", last_line(&message));
+                        self.bound.insert(*id, pending_bound(why));
+                        self.wishes.retain(|wish| wish.id != *id);
+                    }
+                    _ => {
+                        self.parsed.insert(condition.clone());
+                    }
                 }
                 return;
             }
@@ -281,13 +312,19 @@ impl Session {
             Ok(body) => read::<types::BreakpointsBody>(&body).breakpoints,
             Err(message) => {
                 for id in ids {
-                    self.bound.insert(id, pending_bound(super::first_lines(&message)));
+                    self.bound.insert(id, pending_bound(super::gather::explain(&message)));
                 }
                 return;
             }
         };
-        for (id, answer) in ids.into_iter().zip(answers) {
-            self.bind(id, &answer);
+        let mut answers = answers.into_iter();
+        for id in ids {
+            match answers.next() {
+                Some(answer) => self.bind(id, &answer),
+                None => {
+                    self.bound.insert(id, pending_bound("the adapter said nothing about it".into()));
+                }
+            }
         }
     }
 
@@ -296,10 +333,11 @@ impl Session {
             Place::Line { line, .. } => Some(*line),
             _ => None,
         });
+        let line = answer.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
         let old = self.bound.get(&id);
         let hits = old.map_or(0, |bound| bound.binding.hits);
         let condition_checked = old.is_some_and(|bound| bound.condition_checked);
-        let state = match (answer.verified, answer.line, asked_line) {
+        let state = match (answer.verified, line, asked_line) {
             (false, _, _) => BindingState::Pending,
             (true, Some(line), Some(asked)) if line != asked => BindingState::Moved,
             _ => BindingState::Verified,
@@ -309,13 +347,8 @@ impl Session {
             _ if asked_line.is_some() => "no code of this program comes from that line".into(),
             _ => "no function of that name in this program".into(),
         });
-        let binding = Binding {
-            state,
-            line: answer.line,
-            file: answer.source.as_ref().and_then(|source| source.path.clone()),
-            why,
-            hits,
-        };
+        let binding =
+            Binding { state, line, file: answer.source.as_ref().and_then(|source| source.path.clone()), why, hits };
         self.bound.insert(id, Bound { adapter_id: answer.id, binding, condition_checked });
     }
 

@@ -3,7 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use super::Session;
-use super::gather::{Gather, Locals, Scope, Seen, Step, explain};
+use super::gather::{Gather, Step, explain};
+use super::look::{Locals, Scope, Seen};
 use crate::dap::types::{self, DapVariable, read};
 use crate::model::{Frame, Reason};
 
@@ -25,7 +26,7 @@ impl Session {
         if references.is_empty() && wanted == Scope::Locals {
             references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
         }
-        if references.is_empty() {
+        if references.is_empty() && wanted != Scope::Locals {
             let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
             self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
         }

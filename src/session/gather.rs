@@ -6,99 +6,18 @@
 use serde_json::{Value as Json, json};
 
 use super::expression::is_pure;
+use super::look::{Locals, Look, Seen};
 use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
-use crate::model::{Frame, ThreadInfo, Value, Variable, View};
+use crate::model::{Frame, ThreadInfo, Variable};
 use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.
 const MAX_REQUESTS: usize = 400;
 /// Requests for children that nobody asked for, made because a value says little without them.
 const MAX_UNASKED: usize = 40;
-
-/// What to look at.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Look {
-    /// The selected thread and frame, where none are named.
-    pub thread: Option<i64>,
-    pub frame: Option<u32>,
-    /// Frames to show; 0 for no more than the frame that is looked at.
-    pub frames: u32,
-    pub locals: Locals,
-    /// Which of the frame's scopes count as its locals.
-    pub scope: Scope,
-    pub expressions: Vec<String>,
-    pub view: View,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Locals {
-    No,
-    Selected,
-    EveryFrame,
-}
-
-/// A kind of variables.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema, clap::ValueEnum,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    Locals,
-    Globals,
-    Statics,
-    Closure,
-    Registers,
-    All,
-}
-
-impl Scope {
-    /// Whether a scope of the adapter is of this kind, told by its hint or its name.
-    pub(super) fn takes(self, scope: &types::Scope) -> bool {
-        let hint = scope.presentation_hint.as_deref().unwrap_or_default();
-        let name = scope.name.to_lowercase();
-        let registers = hint == "registers" || name.contains("register");
-        match self {
-            Self::Locals => {
-                matches!(hint, "locals" | "arguments") || matches!(name.as_str(), "locals" | "arguments" | "local")
-            }
-            Self::Globals => name.contains("global"),
-            Self::Statics => name.contains("static") || name.contains("global"),
-            Self::Closure => name.contains("closure"),
-            Self::Registers => registers,
-            Self::All => !registers,
-        }
-    }
-}
-
-impl Default for Look {
-    fn default() -> Self {
-        Self {
-            thread: None,
-            frame: None,
-            frames: 0,
-            locals: Locals::No,
-            scope: Scope::Locals,
-            expressions: Vec::new(),
-            view: View::default(),
-        }
-    }
-}
-
-/// What was seen.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
-    pub thread: ThreadInfo,
-    pub frame: u32,
-    pub frames: Vec<Frame>,
-    pub more_frames: bool,
-    pub locals: Vec<Variable>,
-    /// Each expression with its value, or why there is none.
-    pub values: Vec<(String, Result<Value, String>)>,
-    pub gaps: Vec<String>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -111,10 +30,23 @@ pub(super) enum Purpose {
 pub(super) enum Step {
     Threads,
     Stack,
-    Scopes { frame: usize },
-    Scope { frame: usize },
-    Children { node: usize },
-    Evaluate { index: usize, attempt: usize },
+    Scopes {
+        frame: usize,
+    },
+    Scope {
+        frame: usize,
+    },
+    Children {
+        node: usize,
+    },
+    Evaluate {
+        index: usize,
+        attempt: usize,
+    },
+    /// A condition evaluated again, to see whether it can be.
+    Condition {
+        wish: u32,
+    },
     Returned,
 }
 
@@ -137,6 +69,8 @@ pub(super) struct Gather {
     open: usize,
     sent: usize,
     unasked: usize,
+    /// Its thread and frame become the selected ones, if they are there.
+    pub selects: bool,
     /// Conditions to evaluate in the top frame, to see whether they can be.
     pub also_check: Vec<(u32, String)>,
 }
@@ -173,7 +107,7 @@ impl Session {
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];
         // One more than is shown tells whether there are more; `totalFrames` is an estimate on some adapters.
-        let levels = look.frames.max(frame + 1) + 1;
+        let levels = look.frames.max(frame.saturating_add(1)).saturating_add(1);
         self.gathers.insert(
             id,
             Gather {
@@ -192,6 +126,7 @@ impl Session {
                 open: 0,
                 sent: 0,
                 unasked: 0,
+                selects: false,
                 also_check: Vec::new(),
             },
         );
@@ -249,6 +184,7 @@ impl Session {
             Step::Scope { frame } => self.on_scope(id, frame, result),
             Step::Children { node } => self.on_children(id, node, result),
             Step::Evaluate { index, attempt } => self.on_value(id, index, attempt, result),
+            Step::Condition { wish } => self.on_condition(wish, result),
             Step::Returned => self.on_returned(id, result),
         }
         if self.gathers.get(&id).is_some_and(|gather| gather.open == 0) {
@@ -272,7 +208,7 @@ impl Session {
             }
         };
         let (is_runtime, function_name) = (self.adapter.quirks.is_runtime, self.adapter.quirks.function_name);
-        let asked = usize::try_from(gather.look.frames.max(gather.frame + 1)).unwrap_or(usize::MAX);
+        let asked = usize::try_from(gather.look.frames.max(gather.frame.saturating_add(1))).unwrap_or(usize::MAX);
         let total = body.stack_frames.len().min(asked);
         for (index, frame) in body.stack_frames.iter().take(total).enumerate() {
             let file = frame.source.as_ref().and_then(|source| source.path.clone().or_else(|| source.name.clone()));
@@ -322,7 +258,7 @@ impl Session {
         let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
         for (wish, condition) in checks {
             let arguments = json!({ "expression": condition, "frameId": frame_id, "context": context });
-            self.request("evaluate", arguments, Pending::Condition(wish), self.limits.inspect);
+            self.ask(id, "evaluate", arguments, Step::Condition { wish });
         }
     }
 
@@ -478,6 +414,10 @@ impl Session {
                     .hint("list them: bugeye threads"),
             };
             return self.answer(op, Err(failure));
+        }
+        if let (true, Some(standing)) = (gather.selects, &mut self.standing) {
+            standing.thread = gather.thread;
+            standing.frame = gather.frame;
         }
         let seen = self.seen(gather);
         match seen {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
-use super::gather::{Locals, Look, Purpose};
+use super::gather::Purpose;
+use super::look::{Locals, Look};
 use super::stopped::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};
@@ -48,7 +49,7 @@ impl Session {
         if let Err(failure) = self.check_stopped(thread) {
             return self.answer(op, Err(failure));
         }
-        let Some(standing) = &mut self.standing else { return };
+        let Some(standing) = &self.standing else { return };
         let current = if thread.is_none_or(|id| id == standing.thread) { standing.frame } else { 0 };
         let number = match frame {
             Some(FrameChoice::Number(number)) => number,
@@ -70,13 +71,13 @@ impl Session {
                 .hint("list them: bugeye backtrace");
             return self.answer(op, Err(failure));
         }
-        if let Some(thread) = thread {
-            standing.thread = thread;
-        }
-        standing.frame = number;
-        look.thread = None;
-        look.frame = None;
+        look.thread = thread;
+        look.frame = Some(number);
+        let id = self.next_gather;
         self.gather(Purpose::Op(op), look);
+        if let Some(gather) = self.gathers.get_mut(&id) {
+            gather.selects = true;
+        }
     }
 
     pub(super) fn list_threads(&mut self, op: OpId) {
@@ -180,7 +181,7 @@ impl Session {
         let thread = look.thread.unwrap_or(standing.thread);
         let frame = look.frame.unwrap_or(if thread == standing.thread { standing.frame } else { 0 });
         self.framed.insert(op, (what, frame, self.epoch));
-        let levels = frame + 1;
+        let levels = frame.saturating_add(1);
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.request("stackTrace", arguments, Pending::Evaluate(op, look), self.limits.inspect);
     }
@@ -274,7 +275,8 @@ impl Session {
                 self.answer(op, Ok(Answer::Text(text)));
             }
             Err(message) => {
-                let failure = self.adapter_failure("it can't be evaluated", &message);
+                let failure =
+                    self.adapter_failure("it can't be evaluated", &message).hint("what there is: bugeye locals");
                 self.answer(op, Err(failure));
             }
         }

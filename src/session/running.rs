@@ -57,7 +57,7 @@ impl Session {
         };
         self.epoch += 1;
         self.stood = self.standing.take();
-        self.gathers.clear();
+        self.end_gathers();
         // Several threads may have hit breakpoints at one moment: each hit is shown once, before anything runs on.
         self.forget_removed();
         let together = self.queue.front().is_some_and(|body| body.all_threads_stopped != Some(false));
@@ -88,17 +88,54 @@ impl Session {
             Err(message) if message == super::SILENT => self.settle(),
             Err(message) => {
                 self.resuming = false;
+                self.early = None;
+                let failure = self.adapter_failure("the program could not be resumed", &message);
+                self.fail_waiter(op, failure);
                 if self.standing.is_none()
                     && let Some(stood) = self.stood.take()
                 {
-                    self.standing = Some(stood);
-                    self.set_state(SessionState::Stopped);
+                    self.stand_again(stood);
                 }
-                self.waiters.retain(|waiter| waiter.op != op);
-                self.out.push(Effect::Disarm(Timer::Wait(op)));
-                let failure = self.adapter_failure("the program could not be resumed", &message);
-                self.answer(op, Err(failure));
             }
+        }
+    }
+
+    /// Tells one who waits for a stop that there will be none; nobody, if its time was over before.
+    fn fail_waiter(&mut self, op: OpId, failure: Failure) {
+        let before = self.waiters.len();
+        self.waiters.retain(|waiter| waiter.op != op);
+        if self.waiters.len() < before {
+            self.out.push(Effect::Disarm(Timer::Wait(op)));
+            self.answer(op, Err(failure));
+        }
+    }
+
+    /// The program goes on: looks under way are over, and who asked is told.
+    pub(super) fn end_gathers(&mut self) {
+        for op in std::mem::take(&mut self.gathers).into_values().filter_map(|gather| gather.op()) {
+            let failure = Failure::wrong_state("the program went on while it was looked at").hint("bugeye status");
+            self.answer(op, Err(failure));
+        }
+    }
+
+    /// The program did not move: it stands where it stood, and nothing of the resume is left.
+    fn stand_again(&mut self, stood: super::Standing) {
+        self.stepping = false;
+        if let Some(until) = self.until.take() {
+            self.bound.remove(&until.id);
+            self.refresh_breakpoints();
+        }
+        let report = stood.report.clone();
+        self.standing = Some(stood);
+        self.set_state(SessionState::Stopped);
+        match report {
+            Some(report) => {
+                for waiter in std::mem::take(&mut self.waiters) {
+                    self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
+                    self.answer(waiter.op, Ok(Answer::Outcome(Outcome::Stopped(report.clone()))));
+                }
+            }
+            None => self.report(),
         }
     }
 
@@ -110,7 +147,7 @@ impl Session {
             // Something else resumed it: a native command, or the adapter.
             self.epoch += 1;
             self.standing = None;
-            self.gathers.clear();
+            self.end_gathers();
             self.set_state(SessionState::Running);
             self.record("continued", None, json!({ "how": "adapter" }));
         }
@@ -138,10 +175,9 @@ impl Session {
 
     pub(super) fn on_paused(&mut self, op: OpId, result: Result<Json, String>) {
         if let Err(message) = result {
-            self.waiters.retain(|waiter| waiter.op != op);
-            self.out.push(Effect::Disarm(Timer::Wait(op)));
+            self.asked_to_pause = false;
             let failure = self.adapter_failure("the program could not be paused", &message);
-            self.answer(op, Err(failure));
+            self.fail_waiter(op, failure);
         }
     }
 
@@ -203,12 +239,33 @@ impl Session {
         match (self.adapter.quirks.detach_command, self.state) {
             (Some(command), SessionState::Stopped | SessionState::Held) => {
                 let arguments = json!({ "expression": command, "context": "repl" });
-                self.request("evaluate", arguments, Pending::Detach(op), self.limits.request);
+                self.request("evaluate", arguments, Pending::DetachFast(op), self.limits.request);
             }
-            _ => {
-                let arguments = json!({ "terminateDebuggee": false });
-                self.request("disconnect", arguments, Pending::Detach(op), self.limits.request);
+            _ => self.send_disconnect(op),
+        }
+    }
+
+    fn send_disconnect(&mut self, op: OpId) {
+        let arguments = json!({ "terminateDebuggee": false });
+        self.request("disconnect", arguments, Pending::Detach(op), self.limits.request);
+    }
+
+    pub(super) fn on_detached_fast(&mut self, op: OpId, result: &Result<Json, String>) {
+        match result {
+            Ok(_) => self.finish_detach(op),
+            Err(_) => self.send_disconnect(op),
+        }
+    }
+
+    pub(super) fn on_detached(&mut self, op: OpId, result: Result<Json, String>) {
+        match result {
+            Err(message) if message != super::SILENT && self.detaching == Some(op) => {
+                self.detaching = None;
+                self.out.push(Effect::Disarm(Timer::Detach(op)));
+                let failure = self.adapter_failure("the program could not be let go", &message).hint("bugeye status");
+                self.answer(op, Err(failure));
             }
+            _ => self.finish_detach(op),
         }
     }
 

@@ -67,7 +67,8 @@ impl Session {
                 self.configure_when_ready();
             }
             Err(message) => {
-                let failure = self.adapter_failure("the adapter would not start", &message);
+                let failure =
+                    self.adapter_failure("the adapter would not start", &message).hint("check it: bugeye doctor");
                 self.fail_start(&failure);
             }
         }
@@ -85,7 +86,9 @@ impl Session {
                 Target::Attach { .. } => "the process could not be attached to",
             };
             let mut failure = self.adapter_failure(what, &message);
-            if matches!(self.target, Target::Attach { .. }) {
+            if matches!(self.target, Target::Launch(_)) {
+                failure = failure.hint("does it run by itself? check the adapter, too: bugeye doctor");
+            } else {
                 failure = failure
                     .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
@@ -109,6 +112,7 @@ impl Session {
             let arguments = serde_json::from_str(arguments).unwrap_or(Json::Null);
             self.configure(command, arguments, Config::Prelude);
         }
+        let mut checks = false;
         if let Some(check) = self.adapter.quirks.check_condition {
             let conditions: Vec<(u32, String)> = self
                 .wishes
@@ -118,9 +122,18 @@ impl Session {
                 .collect();
             for (id, condition) in conditions {
                 let arguments = json!({ "expression": check(&condition), "context": "repl" });
-                self.configure("evaluate", arguments, Config::Check { id });
+                self.configure("evaluate", arguments, Config::Check { id, condition });
+                checks = true;
             }
         }
+        // A condition that can't be parsed is never sent: the breakpoints wait for the verdicts.
+        if !checks {
+            self.configure_breakpoints();
+        }
+    }
+
+    fn configure_breakpoints(&mut self) {
+        self.handshake.breakpoints_sent = true;
         for (command, arguments, config) in self.breakpoint_requests(true) {
             self.configure(command, arguments, config);
         }
@@ -135,6 +148,9 @@ impl Session {
     pub(super) fn on_configured(&mut self, config: &Config, result: Result<Json, String>) {
         self.handshake.open = self.handshake.open.saturating_sub(1);
         self.take_bindings(config, result);
+        if self.handshake.open == 0 && !self.handshake.breakpoints_sent {
+            return self.configure_breakpoints();
+        }
         self.held_when_ready();
     }
 
@@ -177,7 +193,13 @@ impl Session {
     pub(super) fn on_configuration_done(&mut self, result: Result<Json, String>) {
         if let Err(message) = result {
             let failure = self.adapter_failure("the program could not be let go", &message);
-            self.fail_everyone(&failure);
+            if self.state == SessionState::Running {
+                self.set_state(SessionState::Held);
+            }
+            for waiter in std::mem::take(&mut self.waiters) {
+                self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
+                self.answer(waiter.op, Err(failure.clone()));
+            }
         }
     }
 
@@ -214,6 +236,7 @@ impl Session {
         self.batches.clear();
         ops.extend(self.gathers.values().filter_map(super::gather::Gather::op));
         self.gathers.clear();
+        self.checking.clear();
         for pending in self.pending.values() {
             match pending {
                 Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
@@ -368,8 +391,12 @@ impl Session {
         if self.exiting || self.detaching.is_some() {
             return self.end_now();
         }
+        let starting = self.state == SessionState::Starting;
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
-        let failure = self.ended_failure();
+        let mut failure = self.ended_failure();
+        if starting {
+            failure = failure.hint("is it the right program? bugeye doctor");
+        }
         self.out.push(Effect::Drain);
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));

@@ -4,32 +4,15 @@ use serde_json::{Value as Json, json};
 
 use super::breakpoints::{ENTRY_ID, UNTIL_ID, is_internal};
 use super::frames::LIBRARY_FRAMES;
-use super::gather::{Locals, Look, Purpose, Seen};
-use super::{Answer, Effect, Outcome, Pending, Session, Standing, Stream, Timer};
+use super::gather::Purpose;
+use super::logpoints::pieces;
+use super::look::{Locals, Look, Seen};
+use super::{Answer, Effect, Outcome, Pending, Session, Standing, Timer};
 use crate::dap::types::{self, StoppedBody, read};
 use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
 
 /// How long a `continued` event may lag behind the answer to the resume it announces.
 const SETTLING: std::time::Duration = std::time::Duration::from_millis(150);
-
-/// A log breakpoint was hit: its values are on their way.
-#[derive(Debug)]
-pub(super) struct Logging {
-    thread: i64,
-    frame: Option<i64>,
-    lines: Vec<(u32, Vec<Piece>)>,
-    open: usize,
-    /// The event it began with, for the case that something else wants to stop here too.
-    body: StoppedBody,
-    stops_too: bool,
-}
-
-/// A part of a log message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
-    Text(String),
-    Value { expression: String, value: Option<String> },
-}
 
 impl Session {
     pub(super) fn on_stopped(&mut self, body: &Json) {
@@ -147,7 +130,7 @@ impl Session {
     fn enter(&mut self, ids: &[u32], body: &StoppedBody) -> bool {
         let at_breakpoint = ids.iter().any(|id| *id != ENTRY_ID);
         let has_entry = self.bound.get(&ENTRY_ID).is_some_and(|bound| bound.binding.why.is_none());
-        if !ids.contains(&ENTRY_ID) && !at_breakpoint && has_entry {
+        if !ids.contains(&ENTRY_ID) && !at_breakpoint && has_entry && !is_fatal(body) {
             self.go_on(body.thread_id);
             return false;
         }
@@ -158,10 +141,11 @@ impl Session {
             return false;
         }
         self.entered();
-        if !at_breakpoint {
+        let entry = !at_breakpoint && !is_fatal(body);
+        if entry {
             self.make_standing(body.thread_id, Reason::Entry);
         }
-        at_breakpoint
+        !entry
     }
 
     fn entered(&mut self) {
@@ -189,7 +173,7 @@ impl Session {
         }
     }
 
-    fn stand(&mut self, body: &StoppedBody, ids: &[u32]) {
+    pub(super) fn stand(&mut self, body: &StoppedBody, ids: &[u32]) {
         let reason = self.reason(body, ids);
         if std::mem::take(&mut self.stepping)
             && reason != Reason::Step
@@ -345,82 +329,36 @@ impl Session {
     }
 
     /// Lets the program go on without telling anyone that it stopped.
-    fn go_on(&mut self, thread: Option<i64>) {
+    pub(super) fn go_on(&mut self, thread: Option<i64>) {
         self.epoch += 1;
         self.standing = None;
         if self.next_queued() {
             return;
         }
         self.resuming = true;
+        self.early = None;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
-        self.request("continue", json!({ "threadId": thread }), Pending::GoOn, self.limits.request);
+        self.set_state(SessionState::Running);
+        self.request("continue", json!({ "threadId": thread }), Pending::GoOn(thread), self.limits.request);
     }
 
-    fn log(&mut self, body: StoppedBody, lines: Vec<(u32, Vec<Piece>)>, stops_too: bool) {
-        let thread = body.thread_id.unwrap_or(1);
-        self.logging = Some(Logging { thread, frame: None, lines, open: 1, body, stops_too });
-        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
-        self.request("stackTrace", arguments, Pending::Log(usize::MAX), self.limits.inspect);
-    }
-
-    pub(super) fn on_log_value(&mut self, index: usize, result: Result<Json, String>) {
-        let Some(logging) = &mut self.logging else { return };
-        logging.open -= 1;
-        if index == usize::MAX {
-            let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
-            logging.frame = stack.stack_frames.first().map(|frame| frame.id);
-            let frame = logging.frame;
-            let wanted: Vec<String> = values(&mut logging.lines).map(|(expression, _)| expression.clone()).collect();
-            logging.open += wanted.len();
-            let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
-            for (index, expression) in wanted.into_iter().enumerate() {
-                let arguments = json!({ "expression": expression, "frameId": frame, "context": context });
-                self.request("evaluate", arguments, Pending::Log(index), self.limits.inspect);
-            }
-        } else {
-            let tidy = self.adapter.quirks.tidy;
-            let text = match result {
-                Ok(body) => {
-                    let body: types::EvaluateBody = read(&body);
-                    tidy(&body.result, body.kind.as_deref())
+    /// A program that can't be let go on has stopped after all.
+    pub(super) fn on_gone_on(&mut self, thread: i64, result: Result<Json, String>) {
+        match result {
+            Ok(_) => self.on_resume_answered(),
+            Err(message) if message == super::SILENT => self.settle(),
+            Err(message) => {
+                self.early = None;
+                if std::mem::take(&mut self.resuming) {
+                    let text = format!("the program could not be let go on: {}", super::first_lines(&message));
+                    self.make_standing(Some(thread), Reason::Other { text });
                 }
-                Err(message) => format!("<{}>", super::first_lines(&message)),
-            };
-            if let Some((_, value)) = values(&mut logging.lines).nth(index) {
-                *value = Some(text);
             }
-        }
-        if self.logging.as_ref().is_some_and(|logging| logging.open == 0) {
-            self.write_log();
-        }
-    }
-
-    fn write_log(&mut self) {
-        let Some(logging) = self.logging.take() else { return };
-        for (id, pieces) in &logging.lines {
-            let hit = self.count_hit(*id);
-            let text: String = pieces
-                .iter()
-                .map(|piece| match piece {
-                    Piece::Text(text) => text.as_str(),
-                    Piece::Value { value, .. } => value.as_deref().unwrap_or("<unavailable>"),
-                })
-                .collect();
-            self.record("hit", Some(logging.thread), json!({ "breakpoint": id, "hit": hit, "log": text }));
-            self.out.push(Effect::Output { stream: Stream::Log, text: format!("{text}\n") });
-        }
-        if logging.stops_too {
-            let logged: Vec<u32> = logging.lines.iter().map(|(id, _)| *id).collect();
-            let ids = self.hit_wishes(&logging.body);
-            let ids: Vec<u32> = ids.into_iter().filter(|id| !logged.contains(id)).collect();
-            self.stand(&logging.body, &ids);
-        } else {
-            self.go_on(Some(logging.thread));
         }
     }
 
     /// Collects the report of the stop just made.
-    fn report(&mut self) {
+    pub(super) fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
         if let Some(Standing { reason: Reason::Watch { .. }, .. }) = &self.standing {
             self.ask_watch_values();
@@ -430,7 +368,7 @@ impl Session {
             && self.capabilities.has("supportsExceptionInfoRequest")
         {
             let arguments = json!({ "threadId": thread });
-            self.request("exceptionInfo", arguments, Pending::Reason, self.limits.inspect);
+            self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
         }
         let frames = if self.may_be_elsewhere() { view.frames.max(LIBRARY_FRAMES) } else { view.frames };
         let look = Look { frames, locals: Locals::Selected, view, ..Look::default() };
@@ -458,7 +396,10 @@ impl Session {
     }
 
     /// The event did not say what was thrown; the adapter was asked.
-    pub(super) fn on_reason(&mut self, result: Result<Json, String>) {
+    pub(super) fn on_reason(&mut self, epoch: u64, result: Result<Json, String>) {
+        if epoch != self.epoch {
+            return;
+        }
         let info: types::ExceptionInfoBody = result.map(|body| read(&body)).unwrap_or_default();
         let body = StoppedBody {
             reason: "exception".into(),
@@ -493,6 +434,7 @@ impl Session {
                 .collect();
             let hit = found.iter().map(|id| self.count_hit(*id)).max().unwrap_or(0);
             if !found.is_empty() {
+                self.after_hits(&found);
                 reason = Reason::Breakpoint { ids: found, hit };
             }
         }
@@ -551,11 +493,10 @@ impl Session {
     }
 }
 
-fn values(lines: &mut [(u32, Vec<Piece>)]) -> impl Iterator<Item = (&mut String, &mut Option<String>)> {
-    lines.iter_mut().flat_map(|(_, pieces)| pieces.iter_mut()).filter_map(|piece| match piece {
-        Piece::Value { expression, value } => Some((expression, value)),
-        Piece::Text(_) => None,
-    })
+/// A crash on the way to the beginning, told from the loader's own stop.
+fn is_fatal(body: &StoppedBody) -> bool {
+    let signal = body.description.as_deref().and_then(|text| text.strip_prefix("signal "));
+    signal.is_some_and(|signal| !signal.starts_with("SIGSTOP") && !signal.starts_with("SIGTRAP"))
 }
 
 /// The exception's type, without what debugpy writes behind it.
@@ -565,44 +506,4 @@ fn exception_name(body: &StoppedBody) -> &str {
 
 pub(super) fn without_note(name: &str) -> &str {
     name.split_once("(note:").map_or(name, |(name, _)| name).trim()
-}
-
-/// Splits `i={i}` into text and expressions; `{{` and `}}` stand for braces.
-pub(super) fn pieces(message: &str) -> Vec<Piece> {
-    let mut out = Vec::new();
-    let mut text = String::new();
-    let mut chars = message.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '{' if chars.peek() == Some(&'{') => {
-                chars.next();
-                text.push('{');
-            }
-            '}' if chars.peek() == Some(&'}') => {
-                chars.next();
-                text.push('}');
-            }
-            '{' => {
-                let mut expression = String::new();
-                let mut depth = 1;
-                for c in chars.by_ref() {
-                    match c {
-                        '{' => depth += 1,
-                        '}' => depth -= 1,
-                        _ => {}
-                    }
-                    if depth == 0 {
-                        break;
-                    }
-                    expression.push(c);
-                }
-                out.push(Piece::Text(std::mem::take(&mut text)));
-                out.push(Piece::Value { expression, value: None });
-            }
-            c => text.push(c),
-        }
-    }
-    out.push(Piece::Text(text));
-    out.retain(|piece| *piece != Piece::Text(String::new()));
-    out
 }

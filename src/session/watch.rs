@@ -2,8 +2,9 @@
 
 use serde_json::{Value as Json, json};
 
-use super::gather::{Look, Purpose};
+use super::gather::Purpose;
 use super::inspect::Purposeful;
+use super::look::Look;
 use super::{Answer, OpId, Pending, Session, WatchLine};
 use crate::adapters::{Access, Watching};
 use crate::dap::types::{EvaluateBody, StoppedBody, read};
@@ -257,7 +258,7 @@ impl Session {
     fn stand_elsewhere(&mut self, op: OpId, view: View) {
         self.epoch += 1;
         self.stops += 1;
-        self.gathers.clear();
+        self.end_gathers();
         if let Some(standing) = &mut self.standing {
             standing.number = self.stops;
             standing.reason = Reason::Reached;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 
-use super::gather::{Look, Seen};
+use super::look::{Look, Seen};
 use crate::adapters::Access;
 use crate::dap::Message;
 use crate::failure::Failure;
