@@ -196,7 +196,9 @@ fn is_runtime(_: &str, file: Option<&str>) -> bool {
 
 /// The standard library, and what is made of no file; packages that were installed beside it are the program's.
 fn is_library(file: &str) -> bool {
-    file.starts_with('<') || (file.contains("/lib/python3") && !file.contains("-packages/"))
+    file.starts_with('<')
+        || file.contains("/debugpy/")
+        || (file.contains("/lib/python3") && !file.contains("-packages/"))
 }
 
 /// The launcher passes on what Python's `subprocess` gives: a negative signal number, cut to a byte.

@@ -119,7 +119,7 @@ impl Session {
     /// Whether no frame is of the program: its interpreter raised and caught something of its own.
     pub(super) fn is_foreign(&self, seen: &Seen) -> bool {
         let is_library = self.adapter.quirks.is_library;
-        let foreign = |frame: &Frame| frame.runtime || frame.file.as_deref().is_some_and(is_library);
+        let foreign = |frame: &Frame| frame.file.as_deref().is_some_and(is_library);
         !seen.frames.is_empty() && !seen.more_frames && seen.frames.iter().all(foreign)
     }
 }
