@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::Session;
 use super::gather::{Gather, Locals, Scope, Seen, Step, explain};
 use crate::dap::types::{self, DapVariable, read};
-use crate::model::{Frame, Reason};
+use crate::model::{Frame, Reason, ThreadInfo};
 
 /// Frames that are read at a stop that may be deep in a library.
 pub(super) const LIBRARY_FRAMES: u32 = 24;
@@ -120,5 +120,19 @@ impl Session {
         let is_library = self.adapter.quirks.is_library;
         let foreign = |frame: &Frame| frame.runtime || frame.file.as_deref().is_some_and(is_library);
         !seen.frames.is_empty() && !seen.more_frames && seen.frames.iter().all(foreign)
+    }
+
+    /// A report with nothing in it but where the program stopped, when not even the stack could be read.
+    pub(super) fn bare_seen(&self, gaps: Vec<String>) -> Seen {
+        let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);
+        Seen {
+            thread: ThreadInfo { id: thread, name: self.thread_name(thread) },
+            frame: 0,
+            frames: Vec::new(),
+            more_frames: false,
+            locals: Vec::new(),
+            values: Vec::new(),
+            gaps,
+        }
     }
 }
