@@ -140,6 +140,8 @@ pub struct Quirks {
     pub raw: fn(&str) -> String,
     /// What a `raw` answer says, without the adapter's echo of the question.
     pub raw_answer: fn(&str) -> String,
+    /// Passes are counted before the condition is looked at; elsewhere only those where it is true.
+    pub counts_before_condition: bool,
     /// The hit condition that stops at pass N and every later one.
     pub hit_condition: fn(u32) -> String,
     /// Requests sent when the adapter is ready for configuration, before breakpoints: (command, arguments as JSON).
@@ -161,8 +163,12 @@ pub struct Quirks {
     pub catch_words: &'static [(&'static str, &'static str)],
     /// Variables that are the adapter's own furniture, not the program's.
     pub is_furniture: fn(name: &str, value: &str) -> bool,
+    /// The furniture that tells how many items a value has.
+    pub length: Option<&'static str>,
     /// Frames of the language's runtime, below the program's own.
     pub is_runtime: fn(function: &str, file: Option<&str>) -> bool,
+    /// Files of the language's own library: an exception with nothing else on the stack is not the program's.
+    pub is_library: fn(file: &str) -> bool,
     /// A function's name as its author would say it.
     pub function_name: fn(&str) -> String,
     /// What an error message says, without the adapter's own decoration.

@@ -1,31 +1,58 @@
 //! Bugeye: one debugger for every language, made for coding agents and the people who work with them.
 
+/// The registry of debug adapters: one constant each, and what differs between them.
 pub mod adapters;
+/// The command line: what was typed becomes a request, an answer becomes text or JSON and an exit code.
 pub mod cli;
+/// The way from a command to the daemon: connect, start one if there is none, ask.
 pub mod client;
+/// The catalogue: every command, one file and one line each.
 pub mod commands;
+/// The user's `config.toml`.
 pub mod config;
+/// The process that stays and keeps debug sessions alive between commands.
 pub mod daemon;
+/// The Debug Adapter Protocol as real adapters speak it: messages, types and frames.
 pub mod dap;
+/// `docs/commands.md`, written from the catalogue.
 pub mod docs;
+/// The only error that crosses a border: kind, message, hints, causes.
 pub mod failure;
+/// Where an adapter is on this machine.
 pub mod find;
+/// A first word with an adapter, to see that it works.
 pub mod greet;
+/// Live sessions, the breakpoint table and the recorder: what commands call.
 pub mod hub;
+/// The daemon's own log, which turns over.
 pub mod log;
+/// The nouns: plain data that every layer shares.
 pub mod model;
+/// The known word that a mistyped one is nearest to.
 pub mod nearest;
+/// What a program printed, kept within limits.
 pub mod output;
+/// Where things are kept, and the proof that nobody else can reach into it.
 pub mod paths;
+/// What differs between operating systems about processes.
 pub mod platform;
+/// The daemon's side of supervision: start a session's processes, end the whole tree.
 pub mod process;
+/// What a command line is: which language, which interpreter, whether it can be debugged.
 pub mod program;
+/// Text for readers: pages, quoting, and the trait that turns results into text.
 pub mod render;
+/// Drives one session: adapter bytes become inputs, effects become I/O.
 pub mod runner;
+/// The pure state machine of one debuggee.
 pub mod session;
+/// Installing adapters.
 pub mod setup;
+/// The record: a folder per session with an append-only stream of events.
 pub mod store;
+/// The supervisor: one small process per session that owns whatever the session starts.
 pub mod supervise;
+/// What travels between a client and the daemon.
 pub mod wire;
 
 pub use failure::Failure;

@@ -7,6 +7,7 @@
 
 mod breakpoints;
 mod expression;
+mod frames;
 mod gather;
 mod inspect;
 mod logpoints;

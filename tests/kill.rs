@@ -11,17 +11,16 @@
     reason = "clippy.toml's leave for tests does not reach their helpers"
 )]
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use bugeye::paths::Paths;
 use bugeye::platform::{self, Table};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
+use support::{Asked, Bug, Run, fixtures};
 
 /// How soon everything a session owned must be gone.
 const GONE: Duration = Duration::from_secs(3);
@@ -64,86 +63,24 @@ fn runs(victim: Victim) -> usize {
     all / 4 + usize::from((victim as usize) < all % 4)
 }
 
-/// The directories of one test, and everything that was started with them.
-struct Home {
-    dir: tempfile::TempDir,
-}
-
-#[derive(Debug)]
-struct Reply {
-    code: i32,
-    out: String,
-    #[expect(dead_code, reason = "a failed assertion shows it")]
-    err: String,
-    took: Duration,
-}
-
-impl Reply {
-    fn new(output: Output, began: Instant) -> Self {
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let code = output.status.code().unwrap_or(-1);
-        Self { code, out: text(output.stdout), err: text(output.stderr), took: began.elapsed() }
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
+impl Bug {
     #[track_caller]
-    fn ok(self) -> Self {
-        assert_eq!(self.code, 0, "{self:?}");
-        self
-    }
-}
-
-impl Home {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("data")).unwrap();
-        std::os::unix::fs::symlink(adapters(), dir.path().join("data/adapters")).unwrap();
-        Self { dir }
-    }
-
-    fn path(&self) -> &Path {
-        self.dir.path()
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
-        command.args(arguments).env("BUGEYE_HOME", self.path()).env_remove("BUGEYE_LOG").env_remove("BUGEYE_ADAPTER");
-        command.current_dir(self.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Reply {
-        let began = Instant::now();
-        Reply::new(self.command(arguments).output().unwrap(), began)
-    }
-
-    /// A command that is left waiting.
-    fn wait_in(&self, arguments: &[&str]) -> Child {
-        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    fn success(&self, words: &[&str]) -> Run {
+        let run = self.run(words);
+        assert_eq!(run.code, 0, "{run}");
+        run
     }
 
     fn daemon(&self) -> u32 {
-        number(&self.run(&["daemon", "status", "--json"]).ok().json()["result"]["pid"])
+        number(&self.json(&["daemon", "status"])["pid"])
     }
 
     fn status(&self, session: &str) -> Value {
-        self.run(&["-s", session, "status", "--json"]).ok().json()["result"].clone()
+        self.json(&["-s", session, "status"])
     }
 
-    /// Every living process that has this home in its environment.
-    fn processes(&self) -> BTreeSet<u32> {
-        let mark = self.path().as_os_str().as_encoded_bytes().to_vec();
-        let table = Table::read();
-        let living = table.iter().filter(|process| !process.is_dead()).map(|process| process.pid);
-        living
-            .filter(|pid| {
-                let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environment.windows(mark.len()).any(|part| part == mark)
-            })
-            .collect()
+    fn pids(&self) -> BTreeSet<u32> {
+        self.processes().into_iter().map(|(pid, _)| pid.unsigned_abs()).collect()
     }
 
     /// Waits until only these are left; answers how long that took.
@@ -151,7 +88,7 @@ impl Home {
     fn only(&self, kept: &BTreeSet<u32>, what: &str) -> Duration {
         let began = Instant::now();
         loop {
-            let left: Vec<u32> = self.processes().difference(kept).copied().collect();
+            let left: Vec<u32> = self.pids().difference(kept).copied().collect();
             if left.is_empty() {
                 return began.elapsed();
             }
@@ -160,56 +97,16 @@ impl Home {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-
-    fn close(self) {
-        self.run(&["daemon", "stop"]);
-        self.only(&BTreeSet::new(), "the end of the test");
-    }
 }
 
-impl Drop for Home {
-    /// A test that fails must not leave anything either.
-    fn drop(&mut self) {
-        for pid in self.processes() {
-            signal(pid, Signal::KILL);
-        }
-    }
+/// `file:line` of a mark, from anywhere.
+fn place(fixture: &str, mark: &str) -> String {
+    format!("{}:{}", path(fixture), fixtures::line(fixture, mark))
 }
 
-/// The folder of the user's own adapters, with debugpy in it.
-fn adapters() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let setup = Command::new(env!("CARGO_BIN_EXE_bugeye")).args(["setup", "debugpy"]).output().unwrap();
-        assert!(setup.status.success(), "debugpy can't be installed: {setup:?}");
-        Paths::locate().unwrap().data.join("adapters")
-    })
-}
-
-fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)
-}
-
-/// The compiled program of a C fixture, made once.
-fn program(name: &str) -> PathBuf {
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
-    static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _making = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let program = FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path().join(name);
-    if !program.exists() {
-        let source = fixture(&format!("c/{name}.c"));
-        let status = Command::new("cc").args(["-O0", "-g", "-o"]).arg(&program).arg(source).status().unwrap();
-        assert!(status.success());
-    }
-    program
-}
-
-/// `file:line` of a mark.
-fn place(path: &str, mark: &str) -> String {
-    let file = fixture(path);
-    let text = fs::read_to_string(&file).unwrap();
-    let line = text.lines().position(|line| line.contains(&format!("BREAK:{mark}"))).unwrap() + 1;
-    format!("{}:{line}", file.display())
+fn path(fixture: &str) -> String {
+    let (language, file) = fixture.split_once('/').unwrap();
+    fixtures::folder(language).join(file).display().to_string()
 }
 
 fn number(value: &Value) -> u32 {
@@ -217,7 +114,7 @@ fn number(value: &Value) -> u32 {
 }
 
 fn signal(pid: u32, signal: Signal) {
-    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal);
+    support::signal(i32::try_from(pid).unwrap(), signal);
 }
 
 fn words(pid: u32) -> String {
@@ -230,11 +127,7 @@ fn describe(pid: u32) -> String {
 
 #[track_caller]
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !condition() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    support::until(what, || if condition() { Ok(()) } else { Err(String::new()) });
 }
 
 /// debugpy's launcher is named by a path through the adapter's folder.
@@ -250,11 +143,11 @@ struct Subject {
     debuggee: u32,
 }
 
-impl Home {
+impl Bug {
     fn subject(&self, language: Language, state: State) -> Subject {
-        let before = self.processes();
-        let c = program("family").display().to_string();
-        let script = fixture("python/ignore_term.py").display().to_string();
+        let before = self.pids();
+        let c = fixtures::program("c/family.c");
+        let script = path("python/ignore_term.py");
         let (place, command) = match language {
             Language::C => (place("c/family.c", "ready"), vec![c.as_str()]),
             Language::Python => (place("python/ignore_term.py", "stay"), vec!["python3", script.as_str()]),
@@ -265,7 +158,7 @@ impl Home {
             State::Running => vec!["run", "--json", "--wait", "0", "--"],
         };
         arguments.extend(command);
-        let reply = self.run(&arguments).ok().json();
+        let reply = self.success(&arguments).json();
         let id = reply["session"].as_str().unwrap().to_string();
         let expected = match state {
             State::Held => "held",
@@ -275,7 +168,7 @@ impl Home {
         assert_eq!(reply["result"]["state"], expected, "{reply}");
         if state == State::Running {
             until("the program is up", || {
-                let output = self.run(&["-s", &id, "output", "--all"]).out;
+                let output = self.run(&["-s", &id, "output", "--all"]).stdout;
                 output.contains("ready") || output.contains("child")
             });
         }
@@ -300,10 +193,10 @@ impl Home {
     /// One kill, and what every reply must say about it.
     fn kill(&self, victim: Victim, language: Language, state: State) -> Duration {
         let what = format!("{victim:?} of {language:?} {state:?}");
-        let before = self.processes();
+        let before = self.pids();
         let subject = self.subject(language, state);
         let waiting = (state == State::Running).then(|| {
-            let waiting = self.wait_in(&["-s", &subject.id, "await", "--json"]);
+            let waiting = self.spawn(&["-s", &subject.id, "await", "--json"]);
             // It waits once the session has written down that it was asked.
             until("the client waits", || self.asked_to_wait(&subject.id));
             waiting
@@ -318,21 +211,21 @@ impl Home {
         let began = Instant::now();
         signal(pid, Signal::KILL);
         let reply = match waiting {
-            Some(waiting) => Reply::new(waiting.wait_with_output().unwrap(), began),
+            Some(waiting) => waiting.wait(),
             // Nobody has noticed yet when this one comes, or everybody has.
             None => self.run(&["-s", &subject.id, "continue", "--json"]),
         };
-        assert!(reply.took < NEXT, "{what}: {reply:?}");
+        assert!(began.elapsed() < NEXT, "{what}: {reply}");
         check(&what, victim, &reply);
         if victim == Victim::Daemon {
             // A successor may serve already.
-            self.run(&["daemon", "stop"]).ok();
+            self.success(&["daemon", "stop"]);
             let gone = self.only(&kept, &what);
             let reply = self.run(&["status", "--json"]);
-            assert!(reply.took < NEXT, "{what}: {reply:?}");
-            assert_eq!(reply.code, 3, "{what}: {reply:?}");
-            assert_eq!(reply.json()["error"]["message"], "there is no session", "{what}: {reply:?}");
-            self.run(&["daemon", "stop"]).ok();
+            assert!(reply.took < NEXT, "{what}: {reply}");
+            assert_eq!(reply.code, 3, "{what}: {reply}");
+            assert_eq!(reply.json()["error"]["message"], "there is no session", "{what}: {reply}");
+            self.success(&["daemon", "stop"]);
             return gone;
         }
         let gone = self.only(&kept, &what);
@@ -344,54 +237,54 @@ impl Home {
             assert_eq!(state["ending"]["signal"], "SIGKILL", "{what}: {state}");
         }
         let next = self.run(&["-s", &subject.id, "continue", "--json"]);
-        assert!(next.took < NEXT, "{what}: {next:?}");
+        assert!(next.took < NEXT, "{what}: {next}");
         let error = &next.json()["error"];
         let hints = error["hints"].as_array().is_some_and(|hints| !hints.is_empty());
         let (kind, code) = if victim == Victim::Debuggee { ("wrong_state", 3) } else { ("lost", 5) };
-        assert_eq!((error["kind"].as_str(), next.code, hints), (Some(kind), code, true), "{what}: {next:?}");
+        assert_eq!((error["kind"].as_str(), next.code, hints), (Some(kind), code, true), "{what}: {next}");
         if victim == Victim::Debuggee {
-            assert!(error["message"].as_str().unwrap().contains("SIGKILL"), "{what}: {next:?}");
+            assert!(error["message"].as_str().unwrap().contains("SIGKILL"), "{what}: {next}");
         }
         gone
     }
 
     fn asked_to_wait(&self, id: &str) -> bool {
         let recording = self.status(id)["recording"].as_str().unwrap().to_string();
-        let events = fs::read_to_string(self.path().join("state/sessions").join(recording).join("events.jsonl"));
+        let events = fs::read_to_string(self.home().join("state/sessions").join(recording).join("events.jsonl"));
         events.unwrap_or_default().contains("\"await\"")
     }
 }
 
 /// What the client that was there, or came at that moment, is told.
-fn check(what: &str, victim: Victim, reply: &Reply) {
+fn check(what: &str, victim: Victim, reply: &Run) {
     let json = reply.json();
     if victim == Victim::Daemon && reply.code == 3 {
         // It came late: there is a new daemon.
-        assert_eq!(json["error"]["kind"], "not_found", "{what}: {reply:?}");
+        assert_eq!(json["error"]["kind"], "not_found", "{what}: {reply}");
         return;
     }
     if victim == Victim::Debuggee && reply.code == 3 {
-        assert!(json["error"]["message"].as_str().unwrap().contains("SIGKILL"), "{what}: {reply:?}");
+        assert!(json["error"]["message"].as_str().unwrap().contains("SIGKILL"), "{what}: {reply}");
         return;
     }
     if victim == Victim::Debuggee {
-        assert_eq!(reply.code, 0, "{what}: {reply:?}");
+        assert_eq!(reply.code, 0, "{what}: {reply}");
         let ending = &json["result"]["ending"];
-        assert_eq!((&ending["kind"], &ending["signal"]), (&"signalled".into(), &"SIGKILL".into()), "{what}: {reply:?}");
+        assert_eq!((&ending["kind"], &ending["signal"]), (&"signalled".into(), &"SIGKILL".into()), "{what}: {reply}");
         return;
     }
-    assert_eq!((reply.code, json["error"]["kind"].as_str()), (5, Some("lost")), "{what}: {reply:?}");
-    assert!(json["error"]["hints"].as_array().is_some_and(|hints| !hints.is_empty()), "{what}: {reply:?}");
+    assert_eq!((reply.code, json["error"]["kind"].as_str()), (5, Some("lost")), "{what}: {reply}");
+    assert!(json["error"]["hints"].as_array().is_some_and(|hints| !hints.is_empty()), "{what}: {reply}");
 }
 
 /// Kills as often as asked, beside a session that must not notice.
 fn torture(victim: Victim) {
     let count = runs(victim);
-    let home = Home::new();
+    let home = Bug::new("c");
     let bystander = (victim != Victim::Daemon).then(|| {
         let place = place("c/loop_basic.c", "after");
-        let loops = program("loop_basic").display().to_string();
-        home.run(&["run", "--name", "bystander", "--break", &place, "--", &loops]).ok();
+        let loops = fixtures::program("c/loop_basic.c");
+        home.success(&["run", "--name", "bystander", "--break", &place, "--", &loops]);
     });
     let mut took: Vec<Duration> = Vec::new();
     for index in 0..count {
@@ -399,12 +292,11 @@ fn torture(victim: Victim) {
         took.push(home.kill(victim, language, state));
     }
     if bystander.is_some() {
-        let value = home.run(&["-s", "bystander", "print", "sum"]).ok();
-        assert_eq!(value.out, "sum = 0\n");
-        let report = home.run(&["-s", "bystander", "continue", "--json"]).ok().json();
+        let value = home.success(&["-s", "bystander", "print", "sum"]);
+        assert_eq!(value.stdout, "sum = 0\n");
+        let report = home.success(&["-s", "bystander", "continue", "--json"]).json();
         assert_eq!(report["result"]["state"], "stopped", "{report}");
     }
-    home.close();
     took.sort();
     let figure = |at: usize| took.get(at).map_or(0, Duration::as_millis);
     eprintln!(
@@ -436,28 +328,27 @@ fn a_killed_program_was_ended_by_that_signal() {
 
 #[test]
 fn a_client_that_dies_in_a_wait_takes_nothing_with_it() {
-    let home = Home::new();
+    let home = Bug::new("c");
     let subject = home.subject(Language::C, State::Running);
     for _ in 0..5 {
-        let mut waiting = home.wait_in(&["-s", &subject.id, "await"]);
+        let waiting: Asked = home.spawn(&["-s", &subject.id, "await"]);
         until("the client waits", || home.asked_to_wait(&subject.id));
-        waiting.kill().unwrap();
-        waiting.wait().unwrap();
-        let status = home.run(&["-s", &subject.id, "status", "--json"]).ok();
-        assert!(status.took < Duration::from_millis(500), "{status:?}");
+        // Ends the client's process.
+        drop(waiting);
+        let status = home.success(&["-s", &subject.id, "status", "--json"]);
+        assert!(status.took < Duration::from_millis(500), "{status}");
         assert_eq!(status.json()["result"]["state"], "running");
     }
-    home.run(&["-s", &subject.id, "pause"]).ok();
-    home.run(&["-s", &subject.id, "continue", "--wait", "0"]).ok();
-    home.close();
+    home.success(&["-s", &subject.id, "pause"]);
+    home.success(&["-s", &subject.id, "continue", "--wait", "0"]);
 }
 
 /// A program deaf to SIGTERM with children of every kind, and an adapter that does not answer: `stop` ends both in time.
 #[test]
 fn stop_ends_what_does_not_want_to_end() {
-    let home = Home::new();
-    home.run(&["daemon", "start"]).ok();
-    let before = home.processes();
+    let home = Bug::new("c");
+    home.success(&["daemon", "start"]);
+    let before = home.pids();
     for language in [Language::C, Language::Python] {
         for silent in [false, true] {
             for state in [State::Running, State::Stopped] {
@@ -465,15 +356,14 @@ fn stop_ends_what_does_not_want_to_end() {
                 let subject = home.subject(language, state);
                 if silent {
                     signal(subject.adapter, Signal::STOP);
-                    let status = home.run(&["status"]).ok();
-                    assert!(status.took < Duration::from_millis(500), "{what}: {status:?}");
+                    let status = home.success(&["status"]);
+                    assert!(status.took < Duration::from_millis(500), "{what}: {status}");
                 }
-                let stop = home.run(&["stop"]).ok();
-                assert!(stop.took < Duration::from_secs(5), "{what}: {stop:?}");
-                let left: Vec<u32> = home.processes().difference(&before).copied().collect();
+                let stop = home.success(&["stop"]);
+                assert!(stop.took < Duration::from_secs(5), "{what}: {stop}");
+                let left: Vec<u32> = home.pids().difference(&before).copied().collect();
                 assert!(left.is_empty(), "{what}: {:?}", left.iter().map(|pid| describe(*pid)).collect::<Vec<_>>());
             }
         }
     }
-    home.close();
 }

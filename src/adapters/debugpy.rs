@@ -38,6 +38,7 @@ pub const DEBUGPY: Adapter = Adapter {
         eval_context: "repl",
         raw: str::to_string,
         raw_answer: str::to_string,
+        counts_before_condition: true,
         hit_condition: |n| format!(">={n}"),
         prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
@@ -48,7 +49,9 @@ pub const DEBUGPY: Adapter = Adapter {
         catch_functions: &[],
         catch_words: &[("throw", "raised"), ("panic", "uncaught")],
         is_furniture,
+        length: Some("len()"),
         is_runtime,
+        is_library,
         function_name: str::to_string,
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
@@ -189,6 +192,13 @@ fn is_furniture(name: &str, value: &str) -> bool {
 
 fn is_runtime(_: &str, file: Option<&str>) -> bool {
     file.is_some_and(|file| file.ends_with("/runpy.py") || file.starts_with("<frozen ") || file.contains("/debugpy/"))
+}
+
+/// The standard library, and what is made of no file; packages that were installed beside it are the program's.
+fn is_library(file: &str) -> bool {
+    file.starts_with('<')
+        || file.contains("/debugpy/")
+        || (file.contains("/lib/python3") && !file.contains("-packages/"))
 }
 
 /// The launcher passes on what Python's `subprocess` gives: a negative signal number, cut to a byte.

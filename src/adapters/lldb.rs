@@ -38,6 +38,7 @@ pub const LLDB: Adapter = Adapter {
         eval_context: "watch",
         raw: |text| format!("`{text}"),
         raw_answer: without_echo,
+        counts_before_condition: false,
         hit_condition: |n| n.to_string(),
         prelude: &[],
         hit_ids,
@@ -48,7 +49,9 @@ pub const LLDB: Adapter = Adapter {
         catch_functions: &[("panic", "rust_panic")],
         catch_words: &[("throw", "cpp_throw"), ("raised", "cpp_throw"), ("catch", "cpp_catch")],
         is_furniture: |_, _| false,
+        length: None,
         is_runtime,
+        is_library: |_| false,
         function_name: |name| without_hash(name).to_string(),
         error_text,
         tidy,
@@ -225,7 +228,7 @@ fn tidy(value: &str, kind: Option<&str>) -> String {
         "Has Value=true" => return String::new(),
         _ => {}
     }
-    let value = without_padding(value);
+    let value = without_padding(&variant(value).unwrap_or_else(|| value.to_string()));
     if value == "NULL" || value.starts_with("NULL ") {
         return "NULL".into();
     }
@@ -260,6 +263,24 @@ fn without_padding(value: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// A Rust enum behind a pointer is told with all its variants: keeps the one that it is, with its fields where its
+/// number is plain.
+fn variant(text: &str) -> Option<String> {
+    let (name, variants) = text.split_once("{$variants$:")?;
+    let (_, after) = variants.split_once("$discr$:")?;
+    let number: String = after.chars().take_while(char::is_ascii_digit).collect();
+    let start = format!("$variant${number}:{{$discr$:{number}, value:");
+    let fields = variants.split_once(&start).and_then(|(_, value)| {
+        let mut depth = 0;
+        let is_end = |c: char| {
+            depth += i32::from(c == '{' || c == '(') - i32::from(c == '}' || c == ')');
+            depth == 0
+        };
+        value.get(..=value.find(is_end)?)
+    });
+    Some(format!("{name}{}", fields.filter(|fields| *fields != "()").unwrap_or_default()))
 }
 
 /// Reads `Return value: (long) $0 = 1`.
@@ -387,6 +408,19 @@ mod tests {
         let message = "error: <user expression 0>:1:1: use of undeclared identifier 'x'\n    1 | x\n      | ^\n";
         assert_eq!(error_text(message), "use of undeclared identifier 'x'");
         assert_eq!(error_text("error: invalid value object"), "invalid value object");
+    }
+
+    #[test]
+    fn an_enum_behind_a_pointer_is_the_variant_that_it_is() {
+        let text = |number: u8| {
+            format!(
+                "0x00007fffffffe398 Circle{{$variants$:{{$variant$0:{{$discr$:{number}, value:()}}, \
+                 $variant$1:{{$discr$:{number}, value:{{0:2}}}}}}}}"
+            )
+        };
+        assert_eq!(tidy(&text(1), Some("Shape *")), "&Circle{0:2}");
+        assert_eq!(tidy(&text(0), Some("Shape *")), "&Circle");
+        assert_eq!(tidy(&text(9), Some("Shape *")), "&Circle");
     }
 
     #[test]

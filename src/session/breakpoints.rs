@@ -140,7 +140,7 @@ impl Session {
         if let Some(condition) = &wish.condition {
             breakpoint["condition"] = Json::String(condition.clone());
         }
-        if let Some(hits) = wish.hits.filter(|hits| *hits > 1) {
+        if let Some(hits) = wish.hits.filter(|hits| *hits > 1 && !self.counts_here(wish)) {
             breakpoint["hitCondition"] = Json::String((self.adapter.quirks.hit_condition)(hits));
         }
     }
@@ -398,9 +398,31 @@ impl Session {
             .collect()
     }
 
+    /// Whether passes are counted here, since the adapter would count those too where the condition is false.
+    fn counts_here(&self, wish: &Breakpoint) -> bool {
+        self.adapter.quirks.counts_before_condition && wish.condition.is_some() && wish.hits.is_some()
+    }
+
+    /// Counts passes that are counted here, and are not the one asked for yet.
+    pub(super) fn is_early(&mut self, ids: &[u32]) -> bool {
+        let early = |id: &u32| {
+            let wish = self.wishes.iter().find(|wish| wish.id == *id && self.counts_here(wish));
+            let seen = self.bound.get(id).map_or(0, |bound| bound.binding.hits);
+            wish.and_then(|wish| wish.hits).is_some_and(|hits| seen + 1 < u64::from(hits))
+        };
+        let all = !ids.is_empty() && ids.iter().all(early);
+        if all {
+            for id in ids {
+                self.bound.entry(*id).and_modify(|bound| bound.binding.hits += 1);
+            }
+        }
+        all
+    }
+
     /// Counts a hit. The adapter counted those it did not show, so the first one seen of `--hits N` is number N.
     pub(super) fn count_hit(&mut self, id: u32) -> u64 {
-        let skipped = self.wishes.iter().find(|wish| wish.id == id).and_then(|wish| wish.hits).unwrap_or(1);
+        let wish = self.wishes.iter().find(|wish| wish.id == id && !self.counts_here(wish));
+        let skipped = wish.and_then(|wish| wish.hits).unwrap_or(1);
         let Some(bound) = self.bound.get_mut(&id) else { return 1 };
         bound.binding.hits = (bound.binding.hits + 1).max(u64::from(skipped));
         bound.binding.hits

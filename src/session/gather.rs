@@ -6,7 +6,7 @@
 use serde_json::{Value as Json, json};
 
 use super::expression::is_pure;
-use super::look::{Locals, Look, Scope, Seen};
+use super::look::{Locals, Look, Seen};
 use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
@@ -54,16 +54,16 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Gather {
     purpose: Purpose,
-    look: Look,
+    pub(super) look: Look,
     epoch: u64,
     thread: i64,
-    frame: u32,
+    pub(super) frame: u32,
     frames: Vec<Frame>,
-    frame_ids: Vec<i64>,
+    pub(super) frame_ids: Vec<i64>,
     more_frames: bool,
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// The locals of each frame, as nodes.
-    locals: Vec<Vec<usize>>,
+    pub(super) locals: Vec<Vec<usize>>,
     values: Vec<Option<Result<usize, String>>>,
     gaps: Vec<String>,
     open: usize,
@@ -268,66 +268,6 @@ impl Session {
         self.ask(id, "evaluate", arguments, Step::Evaluate { index, attempt });
     }
 
-    fn on_scopes(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
-        let scopes = match result {
-            Ok(body) => read::<types::ScopesBody>(&body).scopes,
-            Err(message) => {
-                self.gap(id, format!("locals of frame {frame}: {}", explain(&message)));
-                return self.walk_on(id, frame + 1);
-            }
-        };
-        let Some(wanted) = self.gathers.get(&id).map(|gather| gather.look.scope) else { return };
-        let mut references: Vec<i64> =
-            scopes.iter().filter(|scope| wanted.takes(scope)).map(|scope| scope.variables_reference).collect();
-        if references.is_empty() && wanted == Scope::Locals {
-            references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
-        }
-        if references.is_empty() && wanted != Scope::Locals {
-            let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
-            self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
-        }
-        for reference in references.into_iter().filter(|reference| *reference > 0) {
-            self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
-        }
-        self.walk_on(id, frame + 1);
-    }
-
-    fn on_returned(&mut self, id: u64, result: Result<Json, String>) {
-        let node = self.returned(result).and_then(|variable| self.add_node(id, variable, 0));
-        if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
-            && let Some(list) = gather.locals.get_mut(usize::try_from(gather.frame).unwrap_or(0))
-        {
-            list.insert(0, node);
-        }
-    }
-
-    /// The scopes of one frame after the other: lldb-dap gives all frames' locals the same reference, which is good
-    /// until the next frame's scopes are asked for.
-    fn walk_on(&mut self, id: u64, frame: usize) {
-        let every = |gather: &&Gather| gather.look.locals == Locals::EveryFrame;
-        if let Some(frame_id) = self.gathers.get(&id).filter(every).and_then(|gather| gather.frame_ids.get(frame)) {
-            self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame });
-        }
-    }
-
-    fn on_scope(&mut self, id: u64, frame: usize, result: Result<Json, String>) {
-        let variables = match result {
-            Ok(body) => read::<types::VariablesBody>(&body).variables,
-            Err(message) => return self.gap(id, format!("locals of frame {frame}: {}", explain(&message))),
-        };
-        for variable in variables {
-            if (self.adapter.quirks.is_furniture)(&variable.name, &variable.value) {
-                continue;
-            }
-            let node = self.add_node(id, variable, 0);
-            if let (Some(node), Some(gather)) = (node, self.gathers.get_mut(&id))
-                && let Some(list) = gather.locals.get_mut(frame)
-            {
-                list.push(node);
-            }
-        }
-    }
-
     fn on_children(&mut self, id: u64, parent: usize, result: Result<Json, String>) {
         let Ok(body) = result else { return };
         let variables = read::<types::VariablesBody>(&body).variables;
@@ -337,16 +277,27 @@ impl Session {
         let skip = if self.adapter.quirks.pages { 0 } else { gather.nodes.get(parent).map_or(0, |node| node.from) };
         let items = usize::try_from(view.items).unwrap_or(usize::MAX);
         let furniture = self.adapter.quirks.is_furniture;
+        let length = self.adapter.quirks.length;
+        let length = variables.iter().find(|variable| Some(variable.name.as_str()) == length);
+        let length: Option<u64> = length.and_then(|variable| variable.value.parse().ok());
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
         let count = all.len();
         let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
+        let is_address = |text: &str| text.starts_with("0x");
+        let hides = gather.nodes.get(parent).is_some_and(|node| node.opaque && is_address(&node.text));
         for variable in all.into_iter().skip(skip).take(items) {
-            nodes.extend(self.add_node(id, variable, depth));
+            let node = self.add_node(id, variable, depth);
+            // A pointer that is all there is to a value says nothing itself.
+            if let Some(node) = node.filter(|_| hides) {
+                self.expand_pointer(id, node);
+            }
+            nodes.extend(node);
         }
         if let Some(node) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(parent)) {
             node.more = count > skip.saturating_add(items);
+            node.total = node.total.or(length);
             if node.total.is_none() && !self.adapter.quirks.pages {
                 node.total = u64::try_from(count).ok();
             }
@@ -392,7 +343,7 @@ impl Session {
     }
 
     /// Takes a value into the tree, and goes down where the view or the reader needs it.
-    fn add_node(&mut self, id: u64, variable: DapVariable, depth: u32) -> Option<usize> {
+    pub(super) fn add_node(&mut self, id: u64, variable: DapVariable, depth: u32) -> Option<usize> {
         let quirks = &self.adapter.quirks;
         let gather = self.gathers.get_mut(&id)?;
         let view = gather.look.view;
@@ -437,7 +388,7 @@ impl Session {
         Some(node)
     }
 
-    fn gap(&mut self, id: u64, text: String) {
+    pub(super) fn gap(&mut self, id: u64, text: String) {
         if let Some(gather) = self.gathers.get_mut(&id) {
             gather.gaps.push(text);
         }

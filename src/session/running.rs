@@ -59,6 +59,7 @@ impl Session {
         self.stood = self.standing.take();
         self.end_gathers();
         // Several threads may have hit breakpoints at one moment: each hit is shown once, before anything runs on.
+        self.forget_removed();
         let together = self.queue.front().is_some_and(|body| body.all_threads_stopped != Some(false));
         if together && command == "continue" && thread.is_none() {
             self.add_waiter(op, wait);

@@ -3,15 +3,13 @@
 use serde_json::{Value as Json, json};
 
 use super::breakpoints::{ENTRY_ID, UNTIL_ID, is_internal};
-use super::gather::{Purpose, Step};
+use super::frames::LIBRARY_FRAMES;
+use super::gather::Purpose;
 use super::logpoints::pieces;
 use super::look::{Locals, Look, Seen};
 use super::{Answer, Effect, Outcome, Pending, Session, Standing, Timer};
-use crate::dap::types::{self, DapVariable, StoppedBody, read};
-use crate::model::{Breakpoint, Change, Frame, Reason, SessionState, Stop, Target, ThreadInfo, View};
-
-/// Frames that are read at a stop that may be deep in a library.
-const LIBRARY_FRAMES: u32 = 24;
+use crate::dap::types::{self, StoppedBody, read};
+use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
 
 /// How long a `continued` event may lag behind the answer to the resume it announces.
 const SETTLING: std::time::Duration = std::time::Duration::from_millis(150);
@@ -69,14 +67,17 @@ impl Session {
 
     /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
     pub(super) fn next_queued(&mut self) -> bool {
-        while let Some(body) = self.queue.pop_front() {
-            // Its breakpoint may have been removed since.
-            if body.all_threads_stopped == Some(false) || !self.hit_wishes(&body).is_empty() {
-                self.arrive(body);
-                return true;
-            }
-        }
-        false
+        self.forget_removed();
+        let Some(body) = self.queue.pop_front() else { return false };
+        self.arrive(body);
+        true
+    }
+
+    /// A breakpoint that was removed since stops nobody any more.
+    pub(super) fn forget_removed(&mut self) {
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.retain(|body| body.all_threads_stopped == Some(false) || !self.hit_wishes(body).is_empty());
+        self.queue = queue;
     }
 
     fn stands_in(&self, thread: Option<i64>) -> bool {
@@ -101,7 +102,7 @@ impl Session {
             return self.go_on(body.thread_id);
         }
         let ids: Vec<u32> = ids.into_iter().filter(|id| self.is_for_thread(*id, body.thread_id)).collect();
-        if ids.is_empty() && !self.hit_wishes(&body).is_empty() {
+        if (ids.is_empty() && !self.hit_wishes(&body).is_empty()) || self.is_early(&ids) {
             return self.go_on(body.thread_id);
         }
         if body.reason == "exception" || self.is_thrown(&body) {
@@ -374,40 +375,6 @@ impl Session {
         self.gather(Purpose::Stop, look);
     }
 
-    /// After a step out, what the function returned, where the adapter does not show it among the locals.
-    pub(super) fn ask_returned(&mut self, id: u64) {
-        let stepped = self.standing.as_ref().is_some_and(|standing| standing.reason == Reason::Step);
-        if let (true, Some(_), Some((command, _))) = (stepped, &self.leaving, self.adapter.quirks.returned) {
-            self.ask(id, "evaluate", json!({ "expression": command, "context": "repl" }), Step::Returned);
-        }
-    }
-
-    pub(super) fn returned(&mut self, result: Result<Json, String>) -> Option<DapVariable> {
-        let function = self.leaving.take()?;
-        let answer: types::EvaluateBody = read(&result.ok()?);
-        let (kind, value) = (self.adapter.quirks.returned?.1)(&answer.result)?;
-        Some(DapVariable { name: format!("(return) {function}"), value, kind: Some(kind), ..DapVariable::default() })
-    }
-
-    /// Whether the program may stand in a library it called, where its author has nothing to look at.
-    fn may_be_elsewhere(&self) -> bool {
-        self.standing.as_ref().is_some_and(|standing| {
-            matches!(
-                standing.reason,
-                Reason::Signal { .. } | Reason::Exception { .. } | Reason::Pause | Reason::Attached
-            )
-        })
-    }
-
-    /// The frame to select at a stop: the innermost of the program's own code, with a source that can be shown.
-    pub(super) fn own_frame(&self, frames: &[Frame]) -> u32 {
-        let own = |frame: &&Frame| {
-            let shown = |file: &String| file.starts_with('/') && !file.starts_with("/rustc/");
-            !frame.runtime && frame.line.is_some() && frame.file.as_ref().is_some_and(shown)
-        };
-        if self.may_be_elsewhere() { frames.iter().find(own).map_or(0, |frame| frame.index) } else { 0 }
-    }
-
     fn check_condition_here(&mut self, id: u32, condition: String) {
         if let Some(bound) = self.bound.get_mut(&id) {
             bound.condition_checked = true;
@@ -452,6 +419,11 @@ impl Session {
     pub(super) fn finish_report(&mut self, seen: Seen) {
         let Some(standing) = &self.standing else { return };
         let mut reason = standing.reason.clone();
+        if matches!(reason, Reason::Exception { .. }) && self.is_foreign(&seen) {
+            self.stops -= 1;
+            self.set_state(SessionState::Running);
+            return self.go_on(Some(seen.thread.id));
+        }
         if let (Reason::Breakpoint { ids, .. }, Some(top)) = (&reason, seen.frames.first())
             && ids.is_empty()
         {

@@ -59,7 +59,8 @@ fn a_raised_exception_of_python_stops_also_when_it_is_caught() {
     has(&bug.ok(&["catch", "remove", "1"]), &["catching what the adapter does by itself"]);
     bug.run(&["catch", "remove", "1"]).fails(3, "there is no catch 1");
     has(&bug.ok(&["catch", "none"]), &["catching nothing"]);
-    has(&bug.ok(&["continue"]), &["exited: code 1", "caught: invalid literal"]);
+    has(&bug.ok(&["continue"]), &["exited: code 1"]);
+    has(&bug.ok(&["output", "--all"]), &["caught: invalid literal", "ValueError"]);
 }
 
 #[test]

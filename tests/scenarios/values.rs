@@ -41,8 +41,7 @@ fn values_of_c() {
     ] {
         assert_eq!(of(name), expected, "{name}");
     }
-    assert_eq!(children(variable(&json, "numbers")), ["1", "-2", "3", "-4", "5"]);
-    has(&text, &["numbers: int[5] = [1, -2, 3, -4, 5]", "big: unsigned int = 4000000000"]);
+    has(&text, &["1, -2, 3, -4, 5", "big: unsigned int = 4000000000"]);
     has(&bug.ok(&["print", "shape->name"]), &["\"square\""]);
     has(&bug.ok(&["print", "grid", "--depth", "2"]), &["1, 2, 3", "4, 5, 6"]);
     has(&bug.ok(&["print", "global_counter"]), &["global_counter = 42"]);
@@ -63,7 +62,7 @@ fn containers_of_cpp_show_their_content() {
     lacks(&flat("none"), &["Has Value"]);
     has(&flat("owned"), &["99"]);
     has(&flat("empty"), &["nullptr"]);
-    has(&bug.ok(&["print", "basket", "--depth", "3"]), &["\"tea\"", "price: 4", "\"milk\"", "price: 2"]);
+    has(&bug.ok(&["print", "basket", "--depth", "3"]), &["\"tea\"", "price:4", "\"milk\"", "price:2"]);
     // Nowhere does a reader get an address for an answer.
     lacks(&text, &["0x", " @ "]);
     lacks(&bug.ok(&["context"]), &["0x", "Has Value"]);
@@ -142,7 +141,9 @@ fn values_of_python() {
     has(&bug.ok(&["print", "len(many)"]), &["1000"]);
     let page = bug.ok(&["print", "many", "--from", "20"]);
     has(&page, &["[20, 21, "]);
-    has(&page, &["… 960 more"]);
+    has(&bug.ok(&["print", "many", "--depth", "2"]), &["… 980 more: --from 20"]);
+    has(&bug.ok(&["print", "many", "--from", "990"]), &["[990, 991, ", "999]"]);
     lacks(&page, &["characters more"]);
-    lacks(&bug.ok(&["context"]), &["<__main__.Broken object at 0x"]);
+    // A text that can't be had is not the end of the others.
+    has(&bug.ok(&["context"]), &["broken=", "Broken", "unique={7}"]);
 }

@@ -1,6 +1,8 @@
 //! What every test of the real binary needs: a home of its own with its own daemon, fixtures compiled once, an adapter
 //! installed once, a time limit on every command, and the proof that nothing is left running.
 
+#![allow(dead_code, reason = "each test crate uses its own part")]
+
 pub mod fixtures;
 
 use std::fs;
