@@ -81,6 +81,9 @@ pub struct Report {
     pub output: Option<Printed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Hits of breakpoints so far, while the program runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u64>,
     /// The exit code to pass on, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub propagate: Option<u8>,
@@ -155,7 +158,11 @@ impl Report {
                 report.source = source_of(&stop, view);
                 report.stop = Some(*stop);
             }
-            Outcome::Running => report.state = SessionState::Running,
+            Outcome::Running => {
+                report.state = SessionState::Running;
+                let hits = live.handle.snapshot.borrow().hits.values().map(|binding| binding.hits).sum();
+                report.hits = Some(hits).filter(|hits| *hits > 0);
+            }
             Outcome::Ended(ending) => {
                 report.state = SessionState::Exited;
                 report.ending = Some(ending);
@@ -197,6 +204,7 @@ impl Report {
             breakpoints: Vec::new(),
             output: None,
             notes: Vec::new(),
+            hits: None,
             propagate: None,
         }
     }
@@ -283,7 +291,8 @@ impl Render for Report {
             (None, Some(ending)) => page.line(format!("{}{}", ending_line(ending), tag(page))),
             (None, None) => {
                 let pid = self.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-                page.line(format!("{}{pid}{}", self.state, tag(page)));
+                let hits = self.hits.map(|hits| format!(", hits so far {hits}")).unwrap_or_default();
+                page.line(format!("{}{pid}{hits}{}", self.state, tag(page)));
             }
         }
         for report in &self.breakpoints {
