@@ -6,7 +6,7 @@ use super::Session;
 use super::gather::{Gather, Step, explain};
 use super::look::{Locals, Scope, Seen};
 use crate::dap::types::{self, DapVariable, read};
-use crate::model::{Frame, Reason};
+use crate::model::{Frame, Reason, ThreadInfo};
 
 /// Frames that are read at a stop that may be deep in a library.
 pub(super) const LIBRARY_FRAMES: u32 = 24;
@@ -121,5 +121,19 @@ impl Session {
         let is_library = self.adapter.quirks.is_library;
         let foreign = |frame: &Frame| frame.file.as_deref().is_some_and(is_library);
         !seen.frames.is_empty() && !seen.more_frames && seen.frames.iter().all(foreign)
+    }
+
+    /// A report with nothing in it but where the program stopped, when not even the stack could be read.
+    pub(super) fn bare_seen(&self, gaps: Vec<String>) -> Seen {
+        let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);
+        Seen {
+            thread: ThreadInfo { id: thread, name: self.thread_name(thread) },
+            frame: 0,
+            frames: Vec::new(),
+            more_frames: false,
+            locals: Vec::new(),
+            values: Vec::new(),
+            gaps,
+        }
     }
 }
