@@ -234,7 +234,12 @@ impl Session {
     }
 
     pub(super) fn detach(&mut self, op: OpId) {
-        if self.state == SessionState::Starting || self.detaching.is_some() {
+        if self.detaching.is_some() {
+            let failure =
+                Failure::wrong_state("the program is being let go already").hint("look: bugeye sessions --all");
+            return self.answer(op, Err(failure));
+        }
+        if self.state == SessionState::Starting {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
         }
