@@ -59,11 +59,13 @@ impl Side {
         bug
     }
 
-    /// `{file}`, `{function}`, `{total}`, `{body}`, `{after}`, `{end}` in a table's words.
+    /// `{file}`, `{function}`, `{total}`, `{bound}`, `{body}`, `{after}`, `{end}` in a table's words.
     pub fn fill(&self, text: &str) -> String {
         text.replace("{file}", self.file())
             .replace("{function}", self.function)
             .replace("{total}", self.total)
+            // A function's name can't be checked in Python before it is called.
+            .replace("{bound}", if self.language == "python" { "pending (debugpy takes any name" } else { "verified" })
             .replace("{body}", &self.at("body"))
             .replace("{after}", &self.at("after"))
             .replace("{end}", &self.at("end"))
