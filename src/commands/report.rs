@@ -28,6 +28,18 @@ pub struct WaitArgs {
     pub wait: Option<f64>,
 }
 
+/// How often to resume, and how long to wait each time.
+#[derive(Debug, Clone, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+pub struct StepArgs {
+    /// Do it this many times, as long as nothing else stops the program.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub wait: WaitArgs,
+}
+
 /// The longest wait of the command line.
 const MAX_WAIT: f64 = 570.0;
 const DEFAULT_WAIT: f64 = 25.0;
@@ -131,11 +143,11 @@ impl Report {
     }
 
     /// Resumes several times, as long as each ends as a plain step.
-    pub async fn repeated(cx: &Context, how: Resume, count: u32, wait: &WaitArgs) -> Result<Self, Failure> {
+    pub async fn repeated(cx: &Context, how: Resume, steps: &StepArgs) -> Result<Self, Failure> {
         let view = View::default();
         let mut report: Option<Self> = None;
-        for _ in 0..count.max(1) {
-            let op = Op::Resume { how: how.clone(), thread: None, wait: wait.to_wait(view) };
+        for _ in 0..steps.count.unwrap_or(1).max(1) {
+            let op = Op::Resume { how: how.clone(), thread: None, wait: steps.wait.to_wait(view) };
             let mut next = Self::of(cx, op, view).await?;
             next.printed_before(report.and_then(|before| before.output));
             let goes_on = matches!(&next.stop, Some(stop) if stop.reason == Reason::Step);
@@ -145,7 +157,7 @@ impl Report {
             }
         }
         let mut report = report.ok_or_else(|| Failure::internal("no step was made"))?;
-        report.notes.extend(wait.note());
+        report.notes.extend(steps.wait.note());
         Ok(report)
     }
 

@@ -6,8 +6,8 @@ mod running;
 mod sessions;
 mod surroundings;
 
-use crate::support::Bug;
 use crate::support::fixtures::{at, line, program};
+use crate::support::{Bug, words};
 
 /// The same loop in a language of each adapter.
 pub struct Side {
@@ -90,17 +90,4 @@ impl Side {
             }
         }
     }
-}
-
-/// Words as a shell would split them: at spaces, but not within single quotes.
-fn words(line: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    for (index, piece) in line.split('\'').enumerate() {
-        if index % 2 == 1 {
-            words.push(piece);
-        } else {
-            words.extend(piece.split_whitespace());
-        }
-    }
-    words
 }
