@@ -171,6 +171,8 @@ pub struct Quirks {
     pub is_library: fn(file: &str) -> bool,
     /// A function's name as its author would say it.
     pub function_name: fn(&str) -> String,
+    /// A thread's own name, without what the adapter puts before it.
+    pub thread_name: fn(&str) -> String,
     /// What an error message says, without the adapter's own decoration.
     pub error_text: fn(&str) -> String,
     /// A value's text without padding: what the reader wants to see.

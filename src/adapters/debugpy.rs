@@ -53,6 +53,7 @@ pub const DEBUGPY: Adapter = Adapter {
         is_runtime,
         is_library,
         function_name: str::to_string,
+        thread_name: str::to_string,
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
         is_opaque: |value, _| value.contains(" object at 0x"),

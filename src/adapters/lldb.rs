@@ -53,6 +53,7 @@ pub const LLDB: Adapter = Adapter {
         is_runtime,
         is_library: |_| false,
         function_name: |name| without_hash(name).to_string(),
+        thread_name,
         error_text,
         tidy,
         is_opaque,
@@ -197,6 +198,12 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
+/// `Thread #4 worker` of older versions.
+fn thread_name(name: &str) -> String {
+    let rest = name.strip_prefix("Thread #").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.unwrap_or(name).trim_start().to_string()
+}
+
 /// Up to version 14 only the description tells: `breakpoint 1.1 2.1`.
 fn hit_ids(stopped: &StoppedBody) -> Vec<i64> {
     if !stopped.hit_breakpoint_ids.is_empty() {
@@ -231,6 +238,10 @@ fn tidy(value: &str, kind: Option<&str>) -> String {
         _ => {}
     }
     let value = without_padding(&variant(value).unwrap_or_else(|| value.to_string()));
+    // Older versions show what is behind the end of a string, too.
+    if let Some(text) = value.strip_suffix('"').filter(|text| text.starts_with('"') && text.ends_with("\\0")) {
+        return format!("{}\"", text.trim_end_matches("\\0"));
+    }
     if value == "NULL" || value.starts_with("NULL ") {
         return "NULL".into();
     }
@@ -383,6 +394,7 @@ mod tests {
             ("0x0000000000000000", pointer, "NULL"),
             ("{x:1}", None, "{x:1}"),
             ("0x2a", Some("int"), "0x2a"),
+            ("\"in buffer\\0\\0\"", Some("char[11]"), "\"in buffer\""),
             ("0x0000000000000000 {name:<error: parent is NULL>}", pointer, "NULL"),
             (
                 "{value:10, next:0x00007fffffffe660, last:0x0000000000000000}",
@@ -407,6 +419,10 @@ mod tests {
     fn names_and_errors_lose_their_decoration() {
         assert_eq!(without_hash("values::main::ha33e9f8eaede3f3e"), "values::main");
         assert_eq!(without_hash("a::hello"), "a::hello");
+        assert_eq!(
+            (thread_name("Thread #4 worker-3"), thread_name("worker-3")),
+            ("worker-3".into(), "worker-3".into())
+        );
         let message = "error: <user expression 0>:1:1: use of undeclared identifier 'x'\n    1 | x\n      | ^\n";
         assert_eq!(error_text(message), "use of undeclared identifier 'x'");
         assert_eq!(error_text("error: invalid value object"), "invalid value object");

@@ -73,6 +73,8 @@ pub(super) struct Gather {
     pub selects: bool,
     /// Conditions to evaluate in the top frame, to see whether they can be.
     pub also_check: Vec<(u32, String)>,
+    /// The threads were asked for a second time.
+    asked_again: bool,
 }
 
 /// The stack that a stop was reported with. Its frames' ids hold until the program moves.
@@ -128,6 +130,7 @@ impl Session {
                 unasked: 0,
                 selects: false,
                 also_check: Vec::new(),
+                asked_again: false,
             },
         );
         if purpose == Purpose::Stop {
@@ -174,11 +177,7 @@ impl Session {
             return;
         }
         match *step {
-            Step::Threads => {
-                if let Ok(body) = result {
-                    self.threads = read::<types::ThreadsBody>(&body).threads;
-                }
-            }
+            Step::Threads => self.on_thread_names(id, result),
             Step::Stack => self.on_stack(id, result),
             Step::Scopes { frame } => self.on_scopes(id, frame, result),
             Step::Scope { frame } => self.on_scope(id, frame, result),
@@ -347,10 +346,11 @@ impl Session {
         let quirks = &self.adapter.quirks;
         let gather = self.gathers.get_mut(&id)?;
         let view = gather.look.view;
-        let opaque = (quirks.is_opaque)(&variable.value, variable.kind.as_deref());
-        let text = (quirks.tidy)(&variable.value, variable.kind.as_deref());
+        let value = variable.value.trim();
+        let opaque = (quirks.is_opaque)(value, variable.kind.as_deref());
+        let text = (quirks.tidy)(value, variable.kind.as_deref());
         let count = variable.indexed_variables.or(variable.named_variables).and_then(|count| u64::try_from(count).ok());
-        let told = || (quirks.count)(&variable.value, variable.kind.as_deref());
+        let told = || (quirks.count)(value, variable.kind.as_deref());
         let total = count.filter(|count| *count > 0).or_else(told);
         let from = if depth == 0 { view.from } else { 0 };
         let reference = variable.variables_reference;
@@ -491,11 +491,22 @@ impl Session {
         (gather.purpose, seen)
     }
 
+    /// An adapter's first list may be from before the program ran: the thread that stopped is in the next one.
+    fn on_thread_names(&mut self, id: u64, result: Result<Json, String>) {
+        let Ok(body) = result else { return };
+        self.threads = read::<types::ThreadsBody>(&body).threads;
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
+        let stale = !self.threads.is_empty() && !self.threads.iter().any(|thread| thread.id == gather.thread);
+        if stale && !std::mem::replace(&mut gather.asked_again, true) {
+            self.ask(id, "threads", Json::Null, Step::Threads);
+        }
+    }
+
     pub(super) fn thread_name(&self, id: i64) -> Option<String> {
         self.threads
             .iter()
             .find(|thread| thread.id == id)
-            .map(|thread| quoted(&thread.name))
+            .map(|thread| quoted(&(self.adapter.quirks.thread_name)(&thread.name)))
             .filter(|name| !name.is_empty())
     }
 }

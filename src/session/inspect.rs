@@ -105,7 +105,11 @@ impl Session {
         let lines: Vec<ThreadLine> = threads
             .iter()
             .map(|thread| ThreadLine {
-                thread: ThreadInfo { id: thread.id, name: Some(quoted(&thread.name)).filter(|name| !name.is_empty()) },
+                thread: ThreadInfo {
+                    id: thread.id,
+                    name: Some(quoted(&(self.adapter.quirks.thread_name)(&thread.name)))
+                        .filter(|name| !name.is_empty()),
+                },
                 state: self.state,
                 function: None,
                 file: None,

@@ -34,6 +34,12 @@ impl Bug {
         let adapters = home.path().join("data/adapters");
         fs::create_dir_all(&adapters).unwrap();
         symlink(fixtures::debugpy(), adapters.join("debugpy")).unwrap();
+        // The same tests on another version: `BUGEYE_TEST_LLDB` is its path.
+        if let Ok(path) = std::env::var("BUGEYE_TEST_LLDB") {
+            fs::create_dir_all(home.path().join("config")).unwrap();
+            let text = format!("[adapters.lldb-dap]\npath = \"{path}\"\n");
+            fs::write(home.path().join("config/config.toml"), text).unwrap();
+        }
         Self { home, cwd: fixtures::folder(language), env: Vec::new() }
     }
 
