@@ -20,6 +20,8 @@ pub struct Launch {
     pub program: PathBuf,
     /// The interpreter's command line before the script (`["/usr/bin/python3", "-u"]`); empty for an executable.
     pub interpreter: Vec<String>,
+    /// Runs what the adapter starts between itself and the program, where `interpreter` is a slow way to do so.
+    pub helper: Option<PathBuf>,
     pub args: Vec<String>,
     pub cwd: PathBuf,
     /// The whole environment, in the client's order.
