@@ -303,7 +303,7 @@ async fn rust_formatters(cwd: &Path, env: &[(String, String)], env_path: &str) -
 
 /// An interpreter that is a script looks for the real one each time it is run, which takes longer than the interpreter
 /// itself. The program has to go through it, for the script may set things up; what only belongs to the adapter need not.
-fn helper(launch: &Launch, of_adapter: &Path) -> Option<PathBuf> {
+fn helper(launch: &Launch, of_adapter: &Path) -> Option<Box<Path>> {
     let is_script = |path: &Path| {
         let mut head = [0; 2];
         std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| &head == b"#!")
@@ -311,7 +311,7 @@ fn helper(launch: &Launch, of_adapter: &Path) -> Option<PathBuf> {
     let slow = launch.interpreter.first().is_some_and(|interpreter| is_script(Path::new(interpreter)));
     // That variable is meant for one interpreter, and breaks any other.
     let bound = variable(&launch.env, "PYTHONHOME").is_some();
-    (slow && !bound && !is_script(of_adapter)).then(|| of_adapter.to_path_buf())
+    (slow && !bound && !is_script(of_adapter)).then(|| of_adapter.into())
 }
 
 fn own_executable() -> Result<PathBuf, Failure> {
@@ -362,7 +362,7 @@ mod tests {
         let (shim, real) = (folder.path().join("shim"), folder.path().join("real"));
         std::fs::write(&shim, "#!/bin/sh\n").unwrap();
         std::fs::write(&real, "\x7fELF").unwrap();
-        assert_eq!(helper(&python(&shim, &[]), &real), Some(real.clone()));
+        assert_eq!(helper(&python(&shim, &[]), &real), Some(real.as_path().into()));
         assert_eq!(helper(&python(&real, &[]), &real), None);
         assert_eq!(helper(&python(&shim, &[]), &shim), None, "nothing is won");
         assert_eq!(helper(&python(&shim, &[("PYTHONHOME", "/opt")]), &real), None, "it would not start");
