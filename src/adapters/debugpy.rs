@@ -120,6 +120,9 @@ fn launch(launch: &Launch, _: &Stdio) -> Value {
         "subProcess": false,
         "variablePresentation": { "special": "hide", "function": "hide", "class": "hide", "protected": "inline" },
     });
+    if let Some(helper) = &launch.helper {
+        arguments["debugLauncherPython"] = json!(helper);
+    }
     // A program of the form `-m NAME` is a module.
     match launch.program.to_str().and_then(|program| program.strip_prefix("-m ")) {
         Some(module) => arguments["module"] = Value::String(module.into()),

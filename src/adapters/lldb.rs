@@ -111,6 +111,8 @@ fn launch(launch: &Launch, stdio: &Stdio) -> Value {
         format!("settings set target.input-path {}", word(&stdin)),
         format!("settings set target.output-path {}", word(&stdio.stdout)),
         format!("settings set target.error-path {}", word(&stdio.stderr)),
+        // Symbols are read where something asks for them, not of every library before the first stop.
+        "settings set target.preload-symbols false".into(),
     ];
     if let Some(folder) = &launch.formatters {
         let folder = folder.to_string_lossy();

@@ -1,6 +1,7 @@
 //! From a command line to a session: choose the adapter, start it under a supervisor, hand the session its first
 //! operation.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -119,13 +120,16 @@ impl Hub {
         _own: usize,
     ) -> Result<Arc<Live>, Failure> {
         let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
-        let choice = choose_target(&blueprint, &env_path).await?;
+        let mut choice = choose_target(&blueprint, &env_path).await?;
         let adapter = self.choose_adapter(&blueprint, choice.language)?;
         let settings = self.config.adapter(&names(adapter));
         let configured = settings
             .as_ref()
             .and_then(|settings| settings.path.as_deref().map(|path| (path, settings.args.as_slice())));
         let found = find::find(adapter, &self.paths, configured, &env_path)?;
+        if let Target::Launch(launch) = &mut choice.target {
+            launch.helper = helper(launch, &found.program);
+        }
         let home = self.paths.runtime.join("home");
         crate::paths::create_private(&home)?;
         let mut env = blueprint.env.clone();
@@ -245,6 +249,7 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
     let launch = Launch {
         program: program.program,
         interpreter: program.interpreter,
+        helper: None,
         args: program.args,
         cwd: blueprint.cwd.clone(),
         env: blueprint.env.clone(),
@@ -296,6 +301,19 @@ async fn rust_formatters(cwd: &Path, env: &[(String, String)], env_path: &str) -
     })
 }
 
+/// An interpreter that is a script looks for the real one each time it is run, which takes longer than the interpreter
+/// itself. The program has to go through it, for the script may set things up; what only belongs to the adapter need not.
+fn helper(launch: &Launch, of_adapter: &Path) -> Option<Box<Path>> {
+    let is_script = |path: &Path| {
+        let mut head = [0; 2];
+        std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| &head == b"#!")
+    };
+    let slow = launch.interpreter.first().is_some_and(|interpreter| is_script(Path::new(interpreter)));
+    // That variable is meant for one interpreter, and breaks any other.
+    let bound = variable(&launch.env, "PYTHONHOME").is_some();
+    (slow && !bound && !is_script(of_adapter)).then(|| of_adapter.into())
+}
+
 fn own_executable() -> Result<PathBuf, Failure> {
     // The file may have been replaced by a newer build while the daemon runs; the kernel still has the old one.
     let running = PathBuf::from("/proc/self/exe");
@@ -315,4 +333,39 @@ fn names(adapter: &Adapter) -> Vec<&'static str> {
 #[must_use]
 pub fn variable(env: &[(String, String)], name: &str) -> Option<String> {
     env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn python(interpreter: &Path, env: &[(&str, &str)]) -> Launch {
+        Launch {
+            program: "/p/app.py".into(),
+            interpreter: vec![interpreter.to_string_lossy().into_owned()],
+            helper: None,
+            args: Vec::new(),
+            cwd: "/p".into(),
+            env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            umask: None,
+            stdin: Stdin::Interactive,
+            stop_on_entry: false,
+            formatters: None,
+            entry_in_source: false,
+            catch: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_a_script_of_an_interpreter_is_helped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (shim, real) = (folder.path().join("shim"), folder.path().join("real"));
+        std::fs::write(&shim, "#!/bin/sh\n").unwrap();
+        std::fs::write(&real, "\x7fELF").unwrap();
+        assert_eq!(helper(&python(&shim, &[]), &real), Some(real.as_path().into()));
+        assert_eq!(helper(&python(&real, &[]), &real), None);
+        assert_eq!(helper(&python(&shim, &[]), &shim), None, "nothing is won");
+        assert_eq!(helper(&python(&shim, &[("PYTHONHOME", "/opt")]), &real), None, "it would not start");
+        assert_eq!(helper(&python(&folder.path().join("gone"), &[]), &real), None);
+    }
 }

@@ -1,6 +1,6 @@
 //! What to debug.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ pub struct Launch {
     pub program: PathBuf,
     /// The interpreter's command line before the script (`["/usr/bin/python3", "-u"]`); empty for an executable.
     pub interpreter: Vec<String>,
+    /// Runs what the adapter starts between itself and the program, where `interpreter` is a slow way to do so.
+    pub helper: Option<Box<Path>>,
     pub args: Vec<String>,
     pub cwd: PathBuf,
     /// The whole environment, in the client's order.

@@ -121,6 +121,7 @@ fn launch_target(adapter: &Adapter, stop_on_entry: bool) -> Target {
     Target::Launch(Launch {
         program: PathBuf::from(program),
         interpreter,
+        helper: None,
         args: Vec::new(),
         cwd: PathBuf::from("/p"),
         env: Vec::new(),
