@@ -324,7 +324,9 @@ impl Session {
                 let Some(gather) = self.gathers.get(&id) else { return };
                 let expression = gather.look.expressions[index].clone();
                 let frame = usize::try_from(gather.frame).ok().and_then(|frame| gather.frame_ids.get(frame).copied());
-                let more = attempt + 1 < self.adapter.quirks.print_contexts.len();
+                // An adapter that is silent is not waited for twice.
+                let silent = message == super::SILENT;
+                let more = !silent && attempt + 1 < self.adapter.quirks.print_contexts.len();
                 match frame {
                     Some(frame) if more && is_pure(&expression) => {
                         self.ask_value(id, index, attempt + 1, &expression, frame);
