@@ -9,7 +9,7 @@ use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::View;
-use crate::render::{Page, Render};
+use crate::render::{Page, Render, cut};
 use crate::session::{Answer, Look, Op};
 
 /// The most that is read at once.
@@ -91,8 +91,7 @@ impl Command for Memory {
                 let count = self.count.unwrap_or(64).clamp(1, MAX_READ);
                 let address = address_of(&cx, &live, &address.join(" "), &self.at).await?;
                 let text = native(&cx, read(&format!("{address:#x}"), count), look_at).await?;
-                let (address, bytes) = (natives.memory_bytes)(&text)
-                    .ok_or_else(|| Failure::internal(format!("memory can't be read from: {text}")))?;
+                let (address, bytes) = (natives.memory_bytes)(&text).ok_or_else(|| no_bytes(&live, &text))?;
                 Ok(Bytes { address, hex: to_hex(&bytes), written: false, format: self.format })
             }
             ["write", address, bytes @ ..] => {
@@ -114,6 +113,14 @@ pub(super) fn unsupported(live: &Live) -> Failure {
     Failure::unsupported(format!("{} has no memory to show", live.via()))
         .hint("values: bugeye print EXPR")
         .hint("the debugger's own commands: bugeye raw 'COMMAND'")
+}
+
+/// The debugger's answer to a read holds no bytes.
+fn no_bytes(live: &Live, text: &str) -> Failure {
+    let (text, _) = cut(text.trim(), 200);
+    Failure::refused(format!("{} answered without any bytes: {text}", live.via()))
+        .hint("read an address that is mapped: `&variable`, or a pointer")
+        .hint("the debugger's own words: bugeye raw 'memory read ADDR'")
 }
 
 /// A native command's text.
