@@ -84,7 +84,8 @@ const COMMANDS: [(&[&str], u64); 24] = [
     (&["context"], 1000),
     (&["backtrace"], 1000),
     (&["locals"], 1000),
-    (&["args"], 1000),
+    // Names first, then values: two questions.
+    (&["args"], 2000),
     (&["print", "i"], 1000),
     (&["eval", "i"], 1000),
     (&["set", "i", "1"], 1000),
