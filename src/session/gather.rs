@@ -441,7 +441,7 @@ impl Session {
 
     fn seen(&self, gather: Gather) -> (Purpose, Seen) {
         let view = gather.look.view;
-        let mut budget = Budget { chars: view.chars, bytes: i64::from(view.bytes), left_out: 0 };
+        let mut budget = Budget::new(view);
         let mut frames = gather.frames.clone();
         let selected = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let values = gather
@@ -449,9 +449,11 @@ impl Session {
             .expressions
             .iter()
             .zip(&gather.values)
-            .map(|(expression, value)| {
+            .enumerate()
+            .map(|(index, (expression, value))| {
+                let values_left = gather.values.len().saturating_sub(index);
                 let value = match value {
-                    Some(Ok(node)) => Ok(budget.value(&gather.nodes, *node)),
+                    Some(Ok(node)) => Ok(budget.share(values_left, |budget| budget.value(&gather.nodes, *node))),
                     Some(Err(message)) => Err(message.clone()),
                     None => Err("it could not be read in time".into()),
                 };
@@ -460,8 +462,11 @@ impl Session {
             .collect();
         let mut locals = Vec::new();
         for (index, list) in gather.locals.iter().enumerate() {
-            let variables: Vec<Variable> =
-                list.iter().filter_map(|node| budget.variable(&gather.nodes, *node)).collect();
+            let variables: Vec<Variable> = list
+                .iter()
+                .enumerate()
+                .filter_map(|(at, node)| budget.share(list.len() - at, |own| own.variable(&gather.nodes, *node)))
+                .collect();
             if index == selected {
                 locals.clone_from(&variables);
             }
