@@ -347,7 +347,7 @@ fn answer_failure(failure: Failure, json: bool) -> u8 {
     if json {
         let _ = write_out(&format!("{}\n", envelope(&Answer::new(Err(failure)))));
     } else {
-        complain(&failure, None);
+        complain(&failure.bounded(), None);
     }
     code
 }
