@@ -177,6 +177,10 @@ pub struct Quirks {
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
     /// A value whose text says little without its children.
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
+    /// The scopes of all frames have the same references, good for the frame asked for last.
+    pub shares_scopes: bool,
+    /// Why a function's name can't be checked before it is called; a breakpoint on one is pending until then.
+    pub any_function: Option<&'static str>,
     /// Children are given from `start` on and no more than `count`.
     pub pages: bool,
     /// How many children a value has, where its text or type tells.

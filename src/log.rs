@@ -122,7 +122,7 @@ fn timestamp(now: SystemTime) -> String {
 }
 
 /// The date of a day counted from 1970-01-01. Years are counted from March so that the leap day is a year's last.
-fn date(days: u64) -> (u64, u64, u64) {
+pub(crate) fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;
     let day_of_era = days % 146_097;

@@ -23,7 +23,7 @@ pub struct Program {
 
 /// Finds out what `words` starts, as a shell in `cwd` with this PATH would.
 pub fn recognise(words: &[String], cwd: &Path, env_path: &str) -> Result<Program, Failure> {
-    let Some((first, args)) = words.split_first() else {
+    let Some((first, args)) = words.split_first().filter(|(first, _)| !first.is_empty()) else {
         return Err(Failure::usage("nothing to debug was named")
             .hint("bugeye start ./program -- ARGS")
             .hint("bugeye run -- python app.py"));

@@ -280,7 +280,7 @@ impl Runner {
             match effect {
                 Effect::Send(message) => {
                     if let Some(to_adapter) = &self.to_adapter {
-                        log::payload(|| format!("> {}", message.to_json(0)));
+                        log::payload(|| format!("> {}", without_environment(&message)));
                         let _ = to_adapter.send(message);
                     }
                 }
@@ -552,6 +552,15 @@ fn no_stdin(attached: bool, closed: bool) -> Failure {
     } else {
         Failure::wrong_state("the program reads its input from a file").hint("start it without --stdin")
     }
+}
+
+/// A message for the log: a program's environment may hold secrets, and is never written down.
+fn without_environment(message: &Message) -> serde_json::Value {
+    let mut json = message.to_json(0);
+    if let Some(env) = json.pointer_mut("/arguments/env") {
+        *env = json!("left out");
+    }
+    json
 }
 
 /// Writes frames in order, each in one write. Ends when the session drops its sender or the adapter its stream.

@@ -104,6 +104,8 @@ enum Config {
 struct Waiter {
     op: OpId,
     view: View,
+    /// Its time is up, and was prolonged to complete the report of a stop.
+    late: bool,
 }
 
 #[derive(Debug, Default)]
@@ -196,6 +198,8 @@ pub struct Session {
     exit_code: Option<i64>,
     kernel_exit: Option<KernelExit>,
     exiting: bool,
+    /// Times the kernel was asked how the program ended, and could not tell yet.
+    exit_asked: u32,
     detaching: Option<OpId>,
     ending: Option<Ending>,
     out: Vec<Effect>,
@@ -255,6 +259,7 @@ impl Session {
             exit_code: None,
             kernel_exit: None,
             exiting: false,
+            exit_asked: 0,
             detaching: None,
             ending: None,
             out: Vec::new(),
@@ -418,7 +423,7 @@ impl Session {
             }
             Timer::Wait(op) => self.on_wait_over(op),
             Timer::Settle => self.settle(),
-            Timer::Ending => self.end_now(),
+            Timer::Ending => self.on_ending_due(),
             Timer::Detach(op) => self.finish_detach(op),
         }
     }

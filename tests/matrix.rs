@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use support::{Bug, Run, fixtures};
+use support::{Bug, Run, fixtures, words};
 
 /// An adapter in one version, and the loop it is tried on.
 struct Variant {
@@ -280,19 +280,6 @@ fn fetched(version: &str) -> PathBuf {
     });
     let line = list.lines().find_map(|line| line.strip_prefix(&format!("lldb-{version} ")));
     PathBuf::from(line.unwrap_or_else(|| panic!("no lldb {version} in {list}")))
-}
-
-/// Words as a shell would split them: at spaces, but not within single quotes.
-fn words(line: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    for (index, piece) in line.split('\'').enumerate() {
-        if index % 2 == 1 {
-            words.push(piece);
-        } else {
-            words.extend(piece.split_whitespace());
-        }
-    }
-    words
 }
 
 fn page(results: &[BTreeMap<&'static str, &'static str>]) -> String {

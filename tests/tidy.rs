@@ -208,7 +208,7 @@ fn nothing_is_left_over() {
     }
 }
 
-/// Whether a line has this as the start of a path, not in the middle of a longer one (`https://host/work/`).
+/// Whether a line has this as the start of a path, not in the middle of a longer one (as in a web address).
 fn names_absolute(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -56,6 +56,8 @@ pub const DEBUGPY: Adapter = Adapter {
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
         is_opaque: |value, _| value.contains(" object at 0x"),
+        shares_scopes: false,
+        any_function: Some("debugpy takes any name: it stops when a function of that name is called"),
         pages: false,
         count: |_, _| None,
         slice: Some(slice),

@@ -56,6 +56,8 @@ pub const LLDB: Adapter = Adapter {
         error_text,
         tidy,
         is_opaque,
+        shares_scopes: true,
+        any_function: None,
         pages: true,
         count,
         slice: None,

@@ -4,7 +4,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::{Report, WaitArgs};
+use super::report::{Report, StepArgs, WaitArgs};
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
@@ -13,13 +13,9 @@ use crate::session::Resume;
 /// Step back to the line before, where the debugger can
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Back {
-    /// Do it this many times, as long as nothing else stops the program.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub wait: WaitArgs,
+    pub steps: StepArgs,
 }
 
 /// Run backwards to the breakpoint before, where the debugger can
@@ -37,7 +33,7 @@ impl Command for Back {
     type Output = Report;
 
     async fn run(self, cx: Context) -> Result<Report, Failure> {
-        Report::repeated(&cx, Resume::Back, self.count.unwrap_or(1), &self.wait).await
+        Report::repeated(&cx, Resume::Back, &self.steps).await
     }
 }
 
@@ -47,6 +43,6 @@ impl Command for ReverseContinue {
     type Output = Report;
 
     async fn run(self, cx: Context) -> Result<Report, Failure> {
-        Report::repeated(&cx, Resume::ReverseContinue, 1, &self.wait).await
+        Report::repeated(&cx, Resume::ReverseContinue, &StepArgs { count: None, wait: self.wait }).await
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::{Report, WaitArgs};
+use super::report::{Report, StepArgs};
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
@@ -21,13 +21,9 @@ pub struct Continue {
     #[arg(long)]
     #[serde(default)]
     pub thread: bool,
-    /// Do it this many times, as long as nothing else stops the program.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub wait: WaitArgs,
+    pub steps: StepArgs,
     /// Exit with the program's own code, if it ended.
     #[arg(long)]
     #[serde(default)]
@@ -43,11 +39,11 @@ impl Command for Continue {
     async fn run(self, cx: Context) -> Result<Report, Failure> {
         let view = View::default();
         let thread = if self.thread { cx.session()?.handle.snapshot.borrow().thread } else { None };
-        let mut left = self.count.unwrap_or(1);
+        let mut left = self.steps.count.unwrap_or(1);
         let mut printed = None;
         loop {
             left -= 1;
-            let op = Op::Resume { how: Resume::Continue, thread, wait: self.wait.to_wait(view) };
+            let op = Op::Resume { how: Resume::Continue, thread, wait: self.steps.wait.to_wait(view) };
             let mut report = Report::of(&cx, op, view).await?;
             report.printed_before(printed.take());
             let at_breakpoint = matches!(&report.stop, Some(stop) if matches!(stop.reason, Reason::Breakpoint { .. }));
@@ -55,7 +51,7 @@ impl Command for Continue {
                 printed = report.output;
                 continue;
             }
-            report.notes.extend(self.wait.note());
+            report.notes.extend(self.steps.wait.note());
             if self.propagate {
                 report.propagate();
             }

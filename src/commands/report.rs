@@ -28,6 +28,18 @@ pub struct WaitArgs {
     pub wait: Option<f64>,
 }
 
+/// How often to resume, and how long to wait each time.
+#[derive(Debug, Clone, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+pub struct StepArgs {
+    /// Do it this many times, as long as nothing else stops the program.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub wait: WaitArgs,
+}
+
 /// The longest wait of the command line.
 const MAX_WAIT: f64 = 570.0;
 const DEFAULT_WAIT: f64 = 25.0;
@@ -81,6 +93,9 @@ pub struct Report {
     pub output: Option<Printed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Hits of breakpoints so far, while the program runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u64>,
     /// The exit code to pass on, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub propagate: Option<u8>,
@@ -128,11 +143,11 @@ impl Report {
     }
 
     /// Resumes several times, as long as each ends as a plain step.
-    pub async fn repeated(cx: &Context, how: Resume, count: u32, wait: &WaitArgs) -> Result<Self, Failure> {
+    pub async fn repeated(cx: &Context, how: Resume, steps: &StepArgs) -> Result<Self, Failure> {
         let view = View::default();
         let mut report: Option<Self> = None;
-        for _ in 0..count.max(1) {
-            let op = Op::Resume { how: how.clone(), thread: None, wait: wait.to_wait(view) };
+        for _ in 0..steps.count.unwrap_or(1).max(1) {
+            let op = Op::Resume { how: how.clone(), thread: None, wait: steps.wait.to_wait(view) };
             let mut next = Self::of(cx, op, view).await?;
             next.printed_before(report.and_then(|before| before.output));
             let goes_on = matches!(&next.stop, Some(stop) if stop.reason == Reason::Step);
@@ -142,7 +157,7 @@ impl Report {
             }
         }
         let mut report = report.ok_or_else(|| Failure::internal("no step was made"))?;
-        report.notes.extend(wait.note());
+        report.notes.extend(steps.wait.note());
         Ok(report)
     }
 
@@ -155,7 +170,11 @@ impl Report {
                 report.source = source_of(&stop, view);
                 report.stop = Some(*stop);
             }
-            Outcome::Running => report.state = SessionState::Running,
+            Outcome::Running => {
+                report.state = SessionState::Running;
+                let hits = live.handle.snapshot.borrow().hits.values().map(|binding| binding.hits).sum();
+                report.hits = Some(hits).filter(|hits| *hits > 0);
+            }
             Outcome::Ended(ending) => {
                 report.state = SessionState::Exited;
                 report.ending = Some(ending);
@@ -197,6 +216,7 @@ impl Report {
             breakpoints: Vec::new(),
             output: None,
             notes: Vec::new(),
+            hits: None,
             propagate: None,
         }
     }
@@ -283,7 +303,8 @@ impl Render for Report {
             (None, Some(ending)) => page.line(format!("{}{}", ending_line(ending), tag(page))),
             (None, None) => {
                 let pid = self.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-                page.line(format!("{}{pid}{}", self.state, tag(page)));
+                let hits = self.hits.map(|hits| format!(", hits so far {hits}")).unwrap_or_default();
+                page.line(format!("{}{pid}{hits}{}", self.state, tag(page)));
             }
         }
         for report in &self.breakpoints {

@@ -4,7 +4,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::{Report, WaitArgs};
+use super::report::{Report, StepArgs};
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
@@ -18,13 +18,9 @@ pub struct Step {
     #[arg(long, value_name = "NAME", conflicts_with = "count")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// Do it this many times, as long as nothing else stops the program.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub wait: WaitArgs,
+    pub steps: StepArgs,
 }
 
 impl Command for Step {
@@ -41,6 +37,6 @@ impl Command for Step {
             }
             None => Resume::Step,
         };
-        Report::repeated(&cx, how, self.count.unwrap_or(1), &self.wait).await
+        Report::repeated(&cx, how, &self.steps).await
     }
 }

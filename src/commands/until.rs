@@ -40,6 +40,7 @@ impl Command for Until {
         let op = Op::Resume { how: Resume::Until(place), thread: None, wait: self.wait.to_wait(view) };
         let mut report = Report::of(&cx, op, view).await?;
         report.notes.extend(self.wait.note());
+        report.notes.extend(resolved.note);
         Ok(report)
     }
 }

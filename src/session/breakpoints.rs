@@ -337,12 +337,15 @@ impl Session {
         let old = self.bound.get(&id);
         let hits = old.map_or(0, |bound| bound.binding.hits);
         let condition_checked = old.is_some_and(|bound| bound.condition_checked);
-        let state = match (answer.verified, line, asked_line) {
+        let unchecked =
+            self.adapter.quirks.any_function.filter(|_| asked_line.is_none() && line.is_none() && hits == 0);
+        let state = match (answer.verified && unchecked.is_none(), line, asked_line) {
             (false, _, _) => BindingState::Pending,
             (true, Some(line), Some(asked)) if line != asked => BindingState::Moved,
             _ => BindingState::Verified,
         };
         let why = (state == BindingState::Pending).then(|| match &answer.message {
+            _ if unchecked.is_some() => unchecked.unwrap_or_default().into(),
             Some(message) if !message.is_empty() => message.clone(),
             _ if asked_line.is_some() => "no code of this program comes from that line".into(),
             _ => "no function of that name in this program".into(),

@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::Session;
 use super::gather::{Gather, Step, explain};
 use super::look::{Locals, Scope, Seen};
+use super::{Pending, Session};
 use crate::dap::types::{self, DapVariable, read};
-use crate::model::{Frame, Reason};
+use crate::model::{Frame, Reason, ThreadInfo};
 
 /// Frames that are read at a stop that may be deep in a library.
 pub(super) const LIBRARY_FRAMES: u32 = 24;
@@ -29,6 +29,12 @@ impl Session {
         if references.is_empty() && wanted != Scope::Locals {
             let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
             self.gap(id, format!("no such scope here; there are: {}", names.join(", ")));
+        }
+        // Where all frames share their scopes' references, another look may have asked for another frame meanwhile: asked
+        // again right before the variables, they are this frame's.
+        let frame_id = self.gathers.get(&id).and_then(|gather| gather.frame_ids.get(frame).copied());
+        if let (true, Some(frame_id)) = (self.adapter.quirks.shares_scopes && self.gathers.len() > 1, frame_id) {
+            self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
             self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
@@ -121,5 +127,19 @@ impl Session {
         let is_library = self.adapter.quirks.is_library;
         let foreign = |frame: &Frame| frame.file.as_deref().is_some_and(is_library);
         !seen.frames.is_empty() && !seen.more_frames && seen.frames.iter().all(foreign)
+    }
+
+    /// A report with nothing in it but where the program stopped, when not even the stack could be read.
+    pub(super) fn bare_seen(&self, gaps: Vec<String>) -> Seen {
+        let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);
+        Seen {
+            thread: ThreadInfo { id: thread, name: self.thread_name(thread) },
+            frame: 0,
+            frames: Vec::new(),
+            more_frames: false,
+            locals: Vec::new(),
+            values: Vec::new(),
+            gaps,
+        }
     }
 }

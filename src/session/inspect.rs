@@ -314,8 +314,12 @@ impl Session {
         match result {
             Ok(body) => {
                 let body: types::EvaluateBody = read(&body);
-                let text = (self.adapter.quirks.raw_answer)(&body.result);
-                self.answer(op, Ok(Answer::Text(text)));
+                let answer = match (self.adapter.natives.failure)(&body.result) {
+                    Some(message) => Err(Failure::refused(format!("the debugger answered: {}", quoted(&message)))
+                        .hint("its own help: bugeye raw help")),
+                    None => Ok(Answer::Text((self.adapter.quirks.raw_answer)(&body.result))),
+                };
+                self.answer(op, answer);
             }
             Err(message) => {
                 let mut failure = self.adapter_failure("the debugger answered", &message);

@@ -7,6 +7,9 @@ use crate::dap::Message;
 use crate::failure::Failure;
 use crate::model::{Ending, SessionState, Target};
 
+/// What a wait may take beyond its limit, when the stop has come and only its report is missing.
+const COMPLETING: std::time::Duration = std::time::Duration::from_millis(400);
+
 impl Session {
     pub(super) fn resume(&mut self, op: OpId, how: Resume, thread: Option<i64>, wait: Wait) {
         match self.state {
@@ -208,7 +211,13 @@ impl Session {
             return;
         }
         if self.standing.is_some() {
-            // It has stopped; what is known by now is the answer.
+            let waiter = self.waiters.iter_mut().find(|waiter| waiter.op == op);
+            if let Some(waiter) = waiter.filter(|waiter| !waiter.late) {
+                // It has stopped; a moment more completes the report.
+                waiter.late = true;
+                self.out.push(Effect::Arm(Timer::Wait(op), COMPLETING));
+                return;
+            }
             return self.finish_stop_early();
         }
         self.waiters.retain(|waiter| waiter.op != op);
@@ -225,7 +234,12 @@ impl Session {
     }
 
     pub(super) fn detach(&mut self, op: OpId) {
-        if self.state == SessionState::Starting || self.detaching.is_some() {
+        if self.detaching.is_some() {
+            let failure =
+                Failure::wrong_state("the program is being let go already").hint("look: bugeye sessions --all");
+            return self.answer(op, Err(failure));
+        }
+        if self.state == SessionState::Starting {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
         }

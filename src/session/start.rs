@@ -261,7 +261,7 @@ impl Session {
     }
 
     pub(super) fn add_waiter(&mut self, op: OpId, wait: Wait) {
-        self.waiters.push(Waiter { op, view: wait.view });
+        self.waiters.push(Waiter { op, view: wait.view, late: false });
         self.out.push(Effect::Arm(Timer::Wait(op), wait.limit));
     }
 
@@ -342,6 +342,17 @@ impl Session {
             self.out.push(Effect::AskExit);
             // `exited` may still follow; the deadline ends the wait for it.
             self.out.push(Effect::Arm(Timer::Ending, std::time::Duration::from_millis(150)));
+            return;
+        }
+        self.end_now();
+    }
+
+    /// Nobody has said yet how the program ended: a process that is not reaped yet will be.
+    pub(super) fn on_ending_due(&mut self) {
+        if self.kernel_exit.is_none() && self.exit_code.is_none() && self.exit_asked < 5 {
+            self.exit_asked += 1;
+            self.out.push(Effect::AskExit);
+            self.out.push(Effect::Arm(Timer::Ending, std::time::Duration::from_millis(100)));
             return;
         }
         self.end_now();

@@ -9,7 +9,7 @@ use super::logpoints::pieces;
 use super::look::{Locals, Look, Seen};
 use super::{Answer, Effect, Outcome, Pending, Session, Standing, Timer};
 use crate::dap::types::{self, StoppedBody, read};
-use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
+use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, View};
 
 /// How long a `continued` event may lag behind the answer to the resume it announces.
 const SETTLING: std::time::Duration = std::time::Duration::from_millis(150);
@@ -475,20 +475,6 @@ impl Session {
         for waiter in std::mem::take(&mut self.waiters) {
             self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
             self.answer(waiter.op, Ok(Answer::Outcome(Outcome::Stopped(Box::new(stop.clone())))));
-        }
-    }
-
-    /// A report with nothing in it but where the program stopped, when not even the stack could be read.
-    pub(super) fn bare_seen(&self, gaps: Vec<String>) -> Seen {
-        let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);
-        Seen {
-            thread: ThreadInfo { id: thread, name: self.thread_name(thread) },
-            frame: 0,
-            frames: Vec::new(),
-            more_frames: false,
-            locals: Vec::new(),
-            values: Vec::new(),
-            gaps,
         }
     }
 }

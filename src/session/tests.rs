@@ -5,8 +5,6 @@
 //! in order, as they must come. `script.rs` says what may be written, `show.rs` how effects read. A script that comes
 //! out otherwise is printed whole as it would have to be; whether that is right is for the reader to judge.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a script that can't be read is a failure")]
-
 mod limits;
 mod property;
 mod script;

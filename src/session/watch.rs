@@ -265,7 +265,7 @@ impl Session {
             standing.frame = 0;
             standing.report = None;
         }
-        self.waiters.push(super::Waiter { op, view });
+        self.waiters.push(super::Waiter { op, view, late: false });
         let look = Look { frames: view.frames, locals: super::Locals::Selected, view, ..Look::default() };
         self.gather(Purpose::Stop, look);
     }

@@ -16,7 +16,6 @@ mod places;
 mod programs;
 mod states;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, reason = "shared with tests that use the rest of it")]
 mod support;
 
 use std::time::Duration;

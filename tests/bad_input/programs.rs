@@ -77,7 +77,8 @@ fn endings_of_every_kind_are_told_apart() {
     has(&text, &["SIGABRT", "balance is -20"]);
     has(&bug.ok(&["continue"]), &["SIGABRT"]);
     let text = bug.ok(&["run", &program("rust/panics.rs")]);
-    has(&text, &["exited: code 101"]);
+    has(&text, &["panic", "index out of bounds"]);
+    has(&bug.ok(&["continue"]), &["exited: code 101"]);
     let text = bug.ok(&["run", &program("c/fork.c"), "--", "50"]);
     has(&text, &["exited: code 0", "child exited with 7"]);
     let run = bug.run(&["run", "--propagate", &program("c/exit_code.c"), "--", "9"]);

@@ -82,7 +82,7 @@ fn words(side: &Side) {
     side.table(
         &bug,
         &[
-            ("breaks", 0, &["breakpoint 1 {body}: disabled", "breakpoint 4 {function}: verified"]),
+            ("breaks", 0, &["breakpoint 1 {body}: disabled", "breakpoint 4 {function}: {bound}"]),
             ("continue", 0, &["stopped: breakpoint 4 (hit 1) in {function}"]),
             ("breakpoint enable 1", 0, &["breakpoint 1 {body}: verified"]),
             ("continue", 0, &["stopped: breakpoint 1 (hit 1)", "i=1"]),

@@ -6,8 +6,8 @@ mod running;
 mod sessions;
 mod surroundings;
 
-use crate::support::Bug;
 use crate::support::fixtures::{at, line, program};
+use crate::support::{Bug, words};
 
 /// The same loop in a language of each adapter.
 pub struct Side {
@@ -59,11 +59,13 @@ impl Side {
         bug
     }
 
-    /// `{file}`, `{function}`, `{total}`, `{body}`, `{after}`, `{end}` in a table's words.
+    /// `{file}`, `{function}`, `{total}`, `{bound}`, `{body}`, `{after}`, `{end}` in a table's words.
     pub fn fill(&self, text: &str) -> String {
         text.replace("{file}", self.file())
             .replace("{function}", self.function)
             .replace("{total}", self.total)
+            // A function's name can't be checked in Python before it is called.
+            .replace("{bound}", if self.language == "python" { "pending (debugpy takes any name" } else { "verified" })
             .replace("{body}", &self.at("body"))
             .replace("{after}", &self.at("after"))
             .replace("{end}", &self.at("end"))
@@ -88,17 +90,4 @@ impl Side {
             }
         }
     }
-}
-
-/// Words as a shell would split them: at spaces, but not within single quotes.
-fn words(line: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    for (index, piece) in line.split('\'').enumerate() {
-        if index % 2 == 1 {
-            words.push(piece);
-        } else {
-            words.extend(piece.split_whitespace());
-        }
-    }
-    words
 }

@@ -30,7 +30,7 @@ fn runs(side: &Side) {
             ("step", 3, &["not started", "start --stop-on-entry"]),
             ("locals", 3, &["not started"]),
             ("await --timeout 1", 3, &["not started"]),
-            ("break {function}", 0, &["verified"]),
+            ("break {function}", 0, &["{bound}"]),
             ("continue", 0, &["stopped: breakpoint", "in {function}"]),
             ("until {end}", 0, &["stopped: "]),
         ],

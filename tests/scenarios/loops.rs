@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::fixtures::{at, line, program};
-use crate::support::{Bug, functions, has, local};
+use crate::support::{Bug, functions, has, local, until};
 
 const PASSES: [(&str, &str); 5] = [("0", "0"), ("1", "0"), ("2", "1"), ("3", "3"), ("4", "6")];
 
@@ -74,8 +74,12 @@ fn a_hang(language: &str, fixture: &str, looks: impl Fn(&Bug) -> u64) {
     let bug = Bug::new(language);
     let begun = bug.run(&["run", &program(fixture), "--wait", "1s"]);
     assert_eq!(begun.code, 0, "{begun}");
-    has(&begun.stdout, &["running (pid ", "output: spinning", "bugeye pause"]);
+    has(&begun.stdout, &["running (pid ", "bugeye pause"]);
     assert!(begun.took < Duration::from_secs(15), "{:?}", begun.took);
+    until("it says that it spins", || {
+        let text = bug.ok(&["output", "--all"]);
+        if text.contains("spinning") { Ok(()) } else { Err(text) }
+    });
     bug.run(&["locals"]).fails(3, "the program is running");
     bug.run(&["continue"]).fails(3, "the program is running");
 
@@ -86,7 +90,7 @@ fn a_hang(language: &str, fixture: &str, looks: impl Fn(&Bug) -> u64) {
     let went_on = bug.run(&["continue", "--wait", "1s"]);
     assert_eq!(went_on.code, 0, "{went_on}");
     has(&went_on.stdout, &["running"]);
-    assert!(went_on.took >= Duration::from_secs(1) && went_on.took < Duration::from_millis(1500), "{:?}", went_on.took);
+    assert!(went_on.took >= Duration::from_secs(1) && went_on.took < Duration::from_secs(3), "{:?}", went_on.took);
     assert_eq!(bug.json(&["await", "--timeout", "0"])["state"], "running");
     bug.ok(&["pause"]);
     assert!(looks(&bug) > first, "it did not go on");

@@ -274,3 +274,16 @@ pub fn functions(frames: &Value) -> Vec<&str> {
     let frames = frames.as_array().unwrap().iter();
     frames.filter(|frame| frame["runtime"] != true).map(|frame| frame["function"].as_str().unwrap()).collect()
 }
+
+/// Words as a shell would split them: at spaces, but not within single quotes.
+pub fn words(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for (index, piece) in line.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.push(piece);
+        } else {
+            words.extend(piece.split_whitespace());
+        }
+    }
+    words
+}

@@ -88,7 +88,7 @@ fn print(view: View) -> Look {
     Look { expressions: vec!["xs".into()], view, ..Look::default() }
 }
 
-fn leaf(name: String, value: String) -> Json {
+fn leaf(name: &str, value: &str) -> Json {
     json!({ "name": name, "value": value, "variablesReference": 0 })
 }
 
@@ -98,7 +98,7 @@ fn only(seen: &Seen) -> Value {
 
 #[test]
 fn items_are_counted_and_the_rest_is_told() {
-    let mut program = Program::new(|_| (0..100_000).map(|i| leaf(format!("[{i}]"), i.to_string())).collect());
+    let mut program = Program::new(|_| (0..100_000).map(|i| leaf(&format!("[{i}]"), &i.to_string())).collect());
     let value = only(&program.look(print(View::default())));
     assert_eq!((value.children.len(), value.hidden), (20, 99_980));
     assert_eq!(value.children[19].value.text, "19");
@@ -111,7 +111,7 @@ fn items_are_counted_and_the_rest_is_told() {
 
 #[test]
 fn an_adapter_that_ignores_paging_is_cut_here() {
-    let mut program = Program::new(|_| (0..10_000).map(|i| leaf(format!("n{i}"), i.to_string())).collect());
+    let mut program = Program::new(|_| (0..10_000).map(|i| leaf(&format!("n{i}"), &i.to_string())).collect());
     let seen = program.look(locals(View { bytes: 1_000_000, ..View::default() }));
     // The locals of a frame are all shown; only a byte budget cuts them.
     assert_eq!(seen.locals.len(), 10_000);
@@ -119,7 +119,7 @@ fn an_adapter_that_ignores_paging_is_cut_here() {
 
 #[test]
 fn bytes_are_limited_and_what_was_left_out_is_counted() {
-    let mut program = Program::new(|_| (0..10_000).map(|i| leaf(format!("n{i}"), "x".repeat(50))).collect());
+    let mut program = Program::new(|_| (0..10_000).map(|i| leaf(&format!("n{i}"), &"x".repeat(50))).collect());
     let seen = program.look(locals(View::default()));
     let bytes: usize = seen.locals.iter().map(|local| local.name.len() + local.value.text.len()).sum();
     assert!(bytes <= 8 * 1024 + 200, "{bytes}");
@@ -129,7 +129,7 @@ fn bytes_are_limited_and_what_was_left_out_is_counted() {
 
 #[test]
 fn characters_are_limited_and_counted() {
-    let mut program = Program::new(|_| vec![leaf("s".into(), "ä".repeat(5000))]);
+    let mut program = Program::new(|_| vec![leaf("s", &"ä".repeat(5000))]);
     let seen = program.look(locals(View::default()));
     let value = &seen.locals[0].value;
     assert_eq!((value.text.chars().count(), value.cut), (200, 4800));
@@ -137,7 +137,7 @@ fn characters_are_limited_and_counted() {
 
 #[test]
 fn text_of_nothing_but_escapes_stays_within_its_limit() {
-    let mut program = Program::new(|_| vec![leaf("s".into(), "\u{1b}".repeat(5000))]);
+    let mut program = Program::new(|_| vec![leaf("s", &"\u{1b}".repeat(5000))]);
     let seen = program.look(locals(View::default()));
     assert!(seen.locals[0].value.text.chars().count() <= 210, "{}", seen.locals[0].value.text.len());
     assert!(seen.locals[0].value.cut > 0);

@@ -39,7 +39,7 @@ fn replay(options: &str, text: &str) -> Vec<String> {
             assert_eq!(&actual, expected, "line {number}");
             effects
         };
-        if effects.iter().any(|effect| *effect == Effect::AskExit) {
+        if effects.contains(&Effect::AskExit) {
             effects.extend(play.feed(Input::Exit(Some(KernelExit::Code(0)))));
         }
         take(&mut effects, &mut sent, &mut answers);
