@@ -16,7 +16,7 @@ use crate::commands::{CATALOGUE, Entry, Group, Run};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
-use crate::render::{Page, quoted, quoted_lines};
+use crate::render::{Page, quoted, quoted_json, quoted_lines};
 use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
 pub use typist::{Typist, typed};
 use words::Meaning;
@@ -286,7 +286,7 @@ impl Ask {
                 let _ = writeln!(io::stderr(), "{}", quoted_lines(text));
                 return;
             }
-            Line::Event { data, .. } if self.manner.json => write_out(&format!("{data}\n")),
+            Line::Event { data, .. } if self.manner.json => write_out(&format!("{}\n", quoted_json(&data.to_string()))),
             Line::Event { data, .. } => {
                 let mut page = self.page();
                 (self.entry.render_event)(data, &mut page);
@@ -334,10 +334,11 @@ fn umask() -> u32 {
 }
 
 fn envelope(answer: &Answer) -> String {
-    serde_json::to_string(answer).unwrap_or_else(|error| {
+    let line = serde_json::to_string(answer).unwrap_or_else(|error| {
         let failure = Failure::internal(format!("an answer can't be written: {error}"));
         serde_json::to_string(&Answer::new(Err(failure))).unwrap_or_default()
-    })
+    });
+    quoted_json(&line)
 }
 
 /// A failure that no command's own answer carries.
@@ -346,7 +347,7 @@ fn answer_failure(failure: Failure, json: bool) -> u8 {
     if json {
         let _ = write_out(&format!("{}\n", envelope(&Answer::new(Err(failure)))));
     } else {
-        complain(&failure, None);
+        complain(&failure.bounded(), None);
     }
     code
 }

@@ -106,9 +106,29 @@ impl Failure {
         self
     }
 
+    /// The same in as many words as a reply has room for: an adapter's complaint, or what was typed, can be of any
+    /// length.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        shorten(&mut self.message, 4000);
+        for list in [&mut self.hints, &mut self.causes] {
+            list.truncate(8);
+            list.iter_mut().for_each(|text| shorten(text, 1000));
+        }
+        self
+    }
+
     /// A failed system call: `doing` is what was tried ("open x.log").
     pub fn io(doing: impl fmt::Display, error: &std::io::Error) -> Self {
         Self::refused(format!("could not {doing}: {error}"))
+    }
+}
+
+fn shorten(text: &mut String, limit: usize) {
+    if let Some((at, _)) = text.char_indices().nth(limit) {
+        let more = text[at..].chars().count();
+        text.truncate(at);
+        text.push_str(&format!("… ({more} characters more)"));
     }
 }
 
@@ -127,6 +147,19 @@ impl std::error::Error for Failure {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_any_length_fits_a_reply() {
+        let long = "é".repeat(100_000);
+        let mut failure = Failure::refused(long.clone());
+        for _ in 0..50 {
+            failure = failure.hint(long.clone()).cause(&long);
+        }
+        let failure = failure.bounded();
+        assert!(failure.message.ends_with("… (96000 characters more)"), "{}", failure.message);
+        assert_eq!((failure.hints.len(), failure.causes.len()), (8, 8));
+        assert_eq!(Failure::lost("short").bounded().message, "short");
+    }
 
     #[test]
     fn each_kind_has_the_documented_exit_code() {

@@ -198,6 +198,15 @@ fn check_private(path: &Path, uid: u32) -> Result<(), Failure> {
             ))
             .hint(format!("`chmod o-w {}`, or set BUGEYE_HOME to a directory of yours", parent.display())));
         }
+        // The owner of a directory may rename what is in it, whatever the sticky bit says.
+        if above.uid() != uid && above.uid() != 0 {
+            return Err(Failure::refused(format!(
+                "user {} may replace the runtime directory {shown}: {} belongs to them",
+                above.uid(),
+                parent.display()
+            ))
+            .hint("set BUGEYE_HOME to a directory of yours"));
+        }
     }
     Ok(())
 }

@@ -88,6 +88,26 @@ fn escape(text: &str, keep_lines: bool) -> String {
     out
 }
 
+/// A line of JSON that says the same and is harmless to show: such characters stand only inside its strings, where an
+/// escape means the same character.
+#[must_use]
+pub fn quoted_json(line: &str) -> String {
+    if line.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return line.to_string();
+    }
+    let mut out = String::with_capacity(line.len() + 8);
+    for c in line.chars() {
+        if is_unsafe(c) && c != '\n' {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// Characters that act on a terminal or hide from a reader.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
@@ -95,6 +115,24 @@ fn is_unsafe(c: char) -> bool {
             0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
             | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb
             | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff)
+}
+
+/// The head of `text` that takes at most `limit` bytes as a JSON string, and how many characters were left out.
+#[must_use]
+pub fn cut_json(text: &str, limit: usize) -> (&str, usize) {
+    let mut left = limit;
+    for (at, c) in text.char_indices() {
+        let size = match c {
+            '"' | '\\' | '\n' | '\t' | '\r' => 2,
+            c if is_unsafe(c) => 6 * c.len_utf16(),
+            c => c.len_utf8(),
+        };
+        if size > left {
+            return (&text[..at], text[at..].chars().count());
+        }
+        left -= size;
+    }
+    (text, 0)
 }
 
 /// `text` with at most `limit` characters, and how many were left out.
@@ -109,6 +147,23 @@ pub fn cut(text: &str, limit: usize) -> (&str, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_cut_by_what_it_takes_in_json() {
+        assert_eq!(cut_json("abc", 3), ("abc", 0));
+        assert_eq!(cut_json("ab\u{1b}c", 7), ("ab", 2));
+        assert_eq!(cut_json("é漢", 4), ("é", 1));
+        assert_eq!(cut_json("\"x", 1), ("", 2));
+    }
+
+    #[test]
+    fn json_is_harmless_and_says_the_same() {
+        let value = serde_json::json!({ "a\u{202e}": "\u{1b}[31m\u{9b}é\u{e0041}\u{7f}漢\n" });
+        let line = quoted_json(&value.to_string());
+        assert!(!line.chars().any(is_unsafe), "{line:?}");
+        assert!(line.contains("é") && line.contains('漢'), "{line}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), value);
+    }
 
     #[test]
     fn hostile_text_is_shown_as_escapes() {

@@ -85,7 +85,7 @@ impl Answer {
     pub fn new(result: Result<Value, Failure>) -> Self {
         match result {
             Ok(result) => Self { ok: true, result: Some(result), error: None, session: None, via: None },
-            Err(error) => Self { ok: false, result: None, error: Some(error), session: None, via: None },
+            Err(error) => Self { ok: false, result: None, error: Some(error.bounded()), session: None, via: None },
         }
     }
 }

@@ -13,6 +13,10 @@ use crate::model::{Frame, SessionState, ThreadInfo};
 use crate::render::{Page, Render};
 use crate::session::{Answer, Locals, Look, Op};
 
+/// What the frames of a reply may take: the rest of 32 KB, or of 100 KB with `--full`, is for threads and words.
+const REPLY: usize = 28 * 1024;
+const FULL_REPLY: usize = 92 * 1024;
+
 /// Show the stack of a thread, or of all threads
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Backtrace {
@@ -126,7 +130,28 @@ impl Command for Backtrace {
                 None => stacks.push(stack),
             }
         }
+        fit(&mut stacks, if self.extent.full { FULL_REPLY } else { REPLY });
         Ok(Stacks { stacks, full: self.extent.full })
+    }
+}
+
+/// Leaves out the outer frames that would make the reply longer than it may be, and says so.
+fn fit(stacks: &mut [Stack], mut left: usize) {
+    for stack in stacks {
+        let fits = stack.frames.iter().take_while(|frame| {
+            let size = serde_json::to_string(frame).map_or(0, |text| text.len() + 1);
+            let fits = size <= left;
+            left = if fits { left - size } else { 0 };
+            fits
+        });
+        let (fits, all) = (fits.count(), stack.frames.len());
+        if fits < all {
+            stack.frames.truncate(fits);
+            stack.more = false;
+            stack
+                .gaps
+                .push(format!("frames {fits} to {}: too many for one reply; one of them: bugeye frame N", all - 1));
+        }
     }
 }
 

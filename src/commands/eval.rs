@@ -9,7 +9,7 @@ use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::View;
-use crate::render::{Page, Render, quoted, quoted_lines};
+use crate::render::{Page, Render, cut_json, quoted, quoted_lines};
 use crate::session::{Answer, Op};
 
 /// Evaluate an expression that may change the program
@@ -29,6 +29,24 @@ pub struct Eval {
 pub struct Evaluated {
     pub expression: String,
     pub value: String,
+    /// Characters of the value that this reply leaves out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut: u64,
+}
+
+/// What the value may take of a reply.
+const LONGEST: usize = 26 * 1024;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Evaluated {
+    pub fn new(expression: String, value: &str) -> Self {
+        let (shown, cut) = cut_json(value, LONGEST);
+        Self { expression, value: shown.to_string(), cut: u64::try_from(cut).unwrap_or(u64::MAX) }
+    }
 }
 
 impl Render for Evaluated {
@@ -38,6 +56,9 @@ impl Render for Evaluated {
             page.line(format!("{expression}: done"));
         } else {
             page.line(format!("{expression} = {}", quoted_lines(&self.value)));
+        }
+        if self.cut > 0 {
+            page.line(format!("… {} characters more: evaluate a part of it", self.cut));
         }
     }
 }
@@ -51,7 +72,7 @@ impl Command for Eval {
         let expression = self.words.join(" ");
         let look = self.at.look(View::default());
         match cx.ask(Op::Evaluate { expression: expression.clone(), look }).await? {
-            Answer::Text(value) => Ok(Evaluated { expression, value }),
+            Answer::Text(value) => Ok(Evaluated::new(expression, &value)),
             other => Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
         }
     }

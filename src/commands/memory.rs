@@ -9,11 +9,11 @@ use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::View;
-use crate::render::{Page, Render};
+use crate::render::{Page, Render, cut};
 use crate::session::{Answer, Look, Op};
 
-/// The most that is read at once.
-const MAX_READ: u32 = 16 * 1024;
+/// The most that is read at once: as lines of hex it fits a reply.
+const MAX_READ: u32 = 4 * 1024;
 
 /// Read or write memory: `memory read ADDR`, `memory write ADDR HEXBYTES`
 ///
@@ -47,6 +47,9 @@ pub struct Bytes {
     pub written: bool,
     #[serde(default)]
     pub format: String,
+    /// Bytes asked for that one reply does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u32>,
 }
 
 impl Render for Bytes {
@@ -66,7 +69,11 @@ impl Render for Bytes {
                 .collect();
             let text: String =
                 chunk.iter().map(|byte| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' }).collect();
-            page.line(format!("{:#x}: {:<47}  {text}", self.address + row as u64 * 16, shown.join(" ")));
+            page.line(format!("{:#x}: {:<47}  {text}", self.address.wrapping_add(row as u64 * 16), shown.join(" ")));
+        }
+        if let Some(left_out) = self.left_out {
+            let next = self.address.wrapping_add(bytes.len() as u64);
+            page.line(format!("… {left_out} bytes more: bugeye memory read {next:#x} --count {left_out}"));
         }
     }
 }
@@ -88,12 +95,13 @@ impl Command for Memory {
         match self.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["read", address @ ..] => {
                 let Some(read) = natives.memory_read else { return Err(unsupported(&live)) };
-                let count = self.count.unwrap_or(64).clamp(1, MAX_READ);
+                let wanted = self.count.unwrap_or(64).max(1);
+                let count = wanted.min(MAX_READ);
+                let left_out = Some(wanted - count).filter(|bytes| *bytes > 0);
                 let address = address_of(&cx, &live, &address.join(" "), &self.at).await?;
                 let text = native(&cx, read(&format!("{address:#x}"), count), look_at).await?;
-                let (address, bytes) = (natives.memory_bytes)(&text)
-                    .ok_or_else(|| Failure::internal(format!("memory can't be read from: {text}")))?;
-                Ok(Bytes { address, hex: to_hex(&bytes), written: false, format: self.format })
+                let (address, bytes) = (natives.memory_bytes)(&text).ok_or_else(|| no_bytes(&live, &text))?;
+                Ok(Bytes { address, hex: to_hex(&bytes), written: false, format: self.format, left_out })
             }
             ["write", address, bytes @ ..] => {
                 let Some(write) = natives.memory_write else { return Err(unsupported(&live)) };
@@ -103,7 +111,7 @@ impl Command for Memory {
                     .ok_or_else(|| Failure::usage(format!("`{text}` is no bytes; write pairs of hex digits: 0a ff")))?;
                 let address = address_of(&cx, &live, address, &self.at).await?;
                 native(&cx, write(&format!("{address:#x}"), &bytes), look_at).await?;
-                Ok(Bytes { address, hex: to_hex(&bytes), written: true, format: self.format })
+                Ok(Bytes { address, hex: to_hex(&bytes), written: true, format: self.format, left_out: None })
             }
             _ => Err(Failure::usage("memory read ADDR, or memory write ADDR HEXBYTES")),
         }
@@ -114,6 +122,14 @@ pub(super) fn unsupported(live: &Live) -> Failure {
     Failure::unsupported(format!("{} has no memory to show", live.via()))
         .hint("values: bugeye print EXPR")
         .hint("the debugger's own commands: bugeye raw 'COMMAND'")
+}
+
+/// The debugger's answer to a read holds no bytes.
+fn no_bytes(live: &Live, text: &str) -> Failure {
+    let (text, _) = cut(text.trim(), 200);
+    Failure::refused(format!("{} answered without any bytes: {text}", live.via()))
+        .hint("read an address that is mapped: `&variable`, or a pointer")
+        .hint("the debugger's own words: bugeye raw 'memory read ADDR'")
 }
 
 /// A native command's text.

@@ -98,7 +98,6 @@ impl Output {
         }
         let total: usize = chunks.iter().map(|chunk| chunk.text.len()).sum();
         let mut skip = total.saturating_sub(MAX_REPLY);
-        let left_out = skip as u64;
         chunks.retain_mut(|chunk| {
             let cut = skip.min(chunk.text.len());
             skip -= cut;
@@ -107,6 +106,9 @@ impl Output {
             chunk.at += cut as u64;
             !chunk.text.is_empty()
         });
+        // Counted from what stayed: a cut inside a character moves on to its end.
+        let shown: usize = chunks.iter().map(|chunk| chunk.text.len()).sum();
+        let left_out = (total - shown) as u64;
         Text { chunks, dropped: part.dropped, left_out, end: part.end, cleared: false, followed: false }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
-use crate::render::{Page, Render, quoted_lines};
+use crate::render::{Page, Render, cut_json, quoted_lines};
 use crate::session::{Answer, Op};
 
 /// Give the underlying debugger one of its own commands
@@ -18,6 +18,9 @@ pub struct Raw {
     #[serde(default)]
     pub words: Vec<String>,
 }
+
+/// The most a reply carries: what `--full` allows elsewhere.
+const LONGEST: usize = 96 * 1024;
 
 /// What the debugger said.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +34,7 @@ impl Render for Said {
         let (text, cut) = crate::render::cut(&text, 8000);
         page.line(if text.is_empty() { "done" } else { text });
         if cut > 0 {
-            page.line(format!("… {cut} characters more; --json has all"));
+            page.line(format!("… {cut} characters more; --json has more of them"));
         }
     }
 }
@@ -43,7 +46,7 @@ impl Command for Raw {
 
     async fn run(self, cx: Context) -> Result<Said, Failure> {
         match cx.ask(Op::Raw(self.words.join(" "))).await? {
-            Answer::Text(text) => Ok(Said { text }),
+            Answer::Text(text) => Ok(Said { text: cut_json(&text, LONGEST).0.to_string() }),
             other => Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
         }
     }

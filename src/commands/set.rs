@@ -34,7 +34,7 @@ impl Command for Set {
             .ok_or_else(|| Failure::usage("no new value was given").hint("bugeye set NAME VALUE, or 'NAME = VALUE'"))?;
         let look = self.at.look(View::default());
         match cx.ask(Op::Set { target: target.clone(), value, look }).await? {
-            Answer::Text(value) => Ok(Evaluated { expression: target, value }),
+            Answer::Text(value) => Ok(Evaluated::new(target, &value)),
             other => Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
         }
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::net::UnixListener;
 
@@ -31,17 +31,15 @@ pub fn claim(paths: &Paths) -> Result<Claim, Failure> {
     let started = Instant::now();
     let mut asked = false;
     loop {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| Failure::io(format!("open {}", path.display()), &error))?;
+        let file = open_lock(&path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // A file that somebody removed or replaced meanwhile locks nobody out.
             Ok(()) if is_at(&file, &path) => return Ok(Claim::Ours(file)),
-            Ok(()) => {}
+            Ok(()) if started.elapsed() > CLAIM_LIMIT => {
+                return Err(Failure::refused(format!("{} does not stay the same file", path.display()))
+                    .hint("end what keeps replacing it, then try again"));
+            }
+            Ok(()) => std::thread::sleep(Duration::from_millis(1)),
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 if client::reach(&paths.socket(), Duration::from_millis(100)).is_ok() {
                     return Ok(Claim::Served);
@@ -59,6 +57,26 @@ pub fn claim(paths: &Paths) -> Result<Claim, Failure> {
             }
             Err(error) => return Err(Failure::io(format!("lock {}", path.display()), &error.into())),
         }
+    }
+}
+
+/// Opens the lock, and makes it if it is missing: a plain file, never what a link leads to, never waiting for the other
+/// end of a FIFO.
+fn open_lock(path: &Path) -> Result<File, Failure> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let in_the_way = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+    match opened {
+        Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => Ok(file),
+        Err(error) if !in_the_way => Err(Failure::io(format!("open {}", path.display()), &error)),
+        _ => Err(Failure::refused(format!("{} is in the way: it is not a plain file", path.display()))
+            .hint(format!("`rm -r {}`, if nothing needs it", path.display()))),
     }
 }
 

@@ -323,7 +323,9 @@ impl Session {
                 let Some(gather) = self.gathers.get(&id) else { return };
                 let expression = gather.look.expressions[index].clone();
                 let frame = usize::try_from(gather.frame).ok().and_then(|frame| gather.frame_ids.get(frame).copied());
-                let more = attempt + 1 < self.adapter.quirks.print_contexts.len();
+                // An adapter that is silent is not waited for twice.
+                let silent = message == super::SILENT;
+                let more = !silent && attempt + 1 < self.adapter.quirks.print_contexts.len();
                 match frame {
                     Some(frame) if more && is_pure(&expression) => {
                         self.ask_value(id, index, attempt + 1, &expression, frame);
@@ -439,7 +441,7 @@ impl Session {
 
     fn seen(&self, gather: Gather) -> (Purpose, Seen) {
         let view = gather.look.view;
-        let mut budget = Budget { chars: view.chars, bytes: i64::from(view.bytes), left_out: 0 };
+        let mut budget = Budget::new(view);
         let mut frames = gather.frames.clone();
         let selected = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let values = gather
@@ -447,9 +449,11 @@ impl Session {
             .expressions
             .iter()
             .zip(&gather.values)
-            .map(|(expression, value)| {
+            .enumerate()
+            .map(|(index, (expression, value))| {
+                let values_left = gather.values.len().saturating_sub(index);
                 let value = match value {
-                    Some(Ok(node)) => Ok(budget.value(&gather.nodes, *node)),
+                    Some(Ok(node)) => Ok(budget.share(values_left, |budget| budget.value(&gather.nodes, *node))),
                     Some(Err(message)) => Err(message.clone()),
                     None => Err("it could not be read in time".into()),
                 };
@@ -458,8 +462,11 @@ impl Session {
             .collect();
         let mut locals = Vec::new();
         for (index, list) in gather.locals.iter().enumerate() {
-            let variables: Vec<Variable> =
-                list.iter().filter_map(|node| budget.variable(&gather.nodes, *node)).collect();
+            let variables: Vec<Variable> = list
+                .iter()
+                .enumerate()
+                .filter_map(|(at, node)| budget.share(list.len() - at, |own| own.variable(&gather.nodes, *node)))
+                .collect();
             if index == selected {
                 locals.clone_from(&variables);
             }

@@ -2,7 +2,7 @@
 //!
 //! Apart from the walk that reads them: what is left out is decided once all is there.
 
-use crate::model::{Value, Variable};
+use crate::model::{Value, Variable, View};
 use crate::render::{cut, quoted};
 
 /// One value of the program, with its place in the tree.
@@ -24,20 +24,45 @@ pub(super) struct Node {
     pub more: bool,
 }
 
+/// Names and types longer than this are cut, whatever the view.
+const LONGEST_WORD: usize = 500;
+/// What a value takes in a reply beside its name, its text and its type.
+const FRAMING: usize = 40;
+
 /// Turns nodes into values until the view's bytes are used up.
 pub(super) struct Budget {
     pub chars: u32,
+    /// Of text, as it is read.
     pub bytes: i64,
+    /// Of the reply, framing and escapes included.
+    pub room: usize,
     pub left_out: usize,
 }
 
 impl Budget {
+    pub fn new(view: View) -> Self {
+        // The rest of 32 KB, or of 100 KB with `--full`, is for all that is no value.
+        let room = if view.bytes > 32 * 1024 { 88 * 1024 } else { 26 * 1024 };
+        Self { chars: view.chars, bytes: i64::from(view.bytes), room, left_out: 0 }
+    }
+
+    /// Gives one of so many values that are still to come its share of the room; what it leaves is for the others, so
+    /// that a huge one does not hide those after it.
+    pub fn share<T>(&mut self, values: usize, make: impl FnOnce(&mut Self) -> T) -> T {
+        let share = self.room / values.max(1);
+        let kept = self.room - share;
+        self.room = share;
+        let made = make(self);
+        self.room += kept;
+        made
+    }
+
     pub fn variable(&mut self, nodes: &[Node], index: usize) -> Option<Variable> {
-        if self.bytes <= 0 {
+        if self.bytes <= 0 || self.room == 0 {
             self.left_out += 1;
             return None;
         }
-        let name = quoted(&nodes.get(index)?.name);
+        let name = word(&nodes.get(index)?.name);
         Some(Variable { name, value: self.value(nodes, index), change: None })
     }
 
@@ -45,7 +70,12 @@ impl Budget {
         let Some(node) = nodes.get(index) else { return Value::default() };
         let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
         let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
-        let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX));
+        let kind = node.kind.as_deref().map(word);
+        // A character takes up to two bytes of a reply, or four outside ASCII.
+        let fits = self.room / if quoted_text.is_ascii() { 2 } else { 4 };
+        let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX).min(fits));
+        let words = node.name.len().min(LONGEST_WORD * 4) + kind.as_ref().map_or(0, String::len);
+        self.room = self.room.saturating_sub(in_json(text) + words + FRAMING);
         self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
         let children: Vec<Variable> = node.children.iter().filter_map(|child| self.variable(nodes, *child)).collect();
         let shown = u64::try_from(children.len()).unwrap_or(0);
@@ -53,7 +83,7 @@ impl Budget {
         let hidden = if node.expanded { node.total.map_or(0, after) } else { 0 };
         Value {
             text: text.to_string(),
-            kind: node.kind.as_deref().map(quoted),
+            kind,
             more: node.more && hidden == 0,
             hidden,
             cut: u64::try_from(cut).unwrap_or(0),
@@ -61,4 +91,15 @@ impl Budget {
             children,
         }
     }
+}
+
+fn word(text: &str) -> String {
+    let (shown, left_out) = cut(text, LONGEST_WORD);
+    let shown = quoted(shown);
+    if left_out > 0 { format!("{shown}…") } else { shown }
+}
+
+/// Bytes of a text in JSON.
+fn in_json(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }

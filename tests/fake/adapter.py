@@ -6,8 +6,9 @@ script it is a plain, honest adapter of a program with one stop in it. The scrip
 
   order        "lldb19" (launch answered, then `initialized`), "lldb22" (launch answered after configurationDone),
                "gdb" (`initialized` before launch), "late" (configurationDone answered at the first stop)
-  faults       a list of {"at": COMMAND, "nth": N (1), "do": FAULT, ...}; `at` may be "*": any command
+  faults       a list of {"at": COMMAND, "nth": N (1), "do": FAULT, ...}; `at` may be "*": any command; `nth` 0: always
   stops        how many stops before the program exits (1)
+  runs         true: once let go, the program runs until it is paused
   exit_code    of the program (0)
   capabilities added to the answer to initialize
   replies      {COMMAND: body} instead of the usual body
@@ -100,7 +101,7 @@ class Adapter:
         total = self.counts["*"] = self.counts.get("*", 0) + 1
         for fault in SCRIPT.get("faults", []):
             at, nth = fault["at"], fault.get("nth", 1)
-            if (at == command and count == nth) or (at == "*" and total == nth):
+            if at in (command, "*") and nth in (0, count if at == command else total):
                 return fault
         return None
 
@@ -219,7 +220,8 @@ class Adapter:
         command = request["command"]
         if command in ("continue", "next", "stepIn", "stepOut"):
             self.event("continued", {"threadId": 1})
-            self.stop()
+            if not SCRIPT.get("runs"):
+                self.stop()
         if command == "pause":
             self.event("stopped", {"reason": "pause", "threadId": 1, "allThreadsStopped": True})
         if command in ("launch", "attach"):
