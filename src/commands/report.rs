@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::hub::{Context, Live};
-use crate::model::{BindingState, BreakpointReport, Change, Ending, Frame, Reason, SessionState, Stop, Variable, View};
+use crate::model::{
+    BindingState, BreakpointReport, Change, Ending, Frame, Place, Reason, SessionState, Stop, Variable, View,
+};
 use crate::output::Part;
 use crate::render::{Page, Render, quoted, quoted_lines};
 use crate::session::{Answer, Op, Outcome, Resume, Stream, Wait};
@@ -516,15 +518,20 @@ impl Render for Printed {
 pub fn breakpoint_line(report: &BreakpointReport, page: &Page) -> String {
     let wish = &report.wish;
     let mut line = format!("breakpoint {} {}", wish.id, quoted(&wish.asked));
+    // It followed its line through an edit of the file.
+    if let (Place::Line { line: now, .. }, Ok(Place::Line { line: asked, .. })) =
+        (&wish.place, Place::parse(&wish.asked))
+        && *now != asked
+    {
+        let _ = write!(line, " (now line {now})");
+    }
     match &report.binding {
         _ if !wish.enabled => line.push_str(": disabled"),
         None => line.push_str(": pending (no session is live)"),
         Some(binding) => match binding.state {
             BindingState::Verified => {
                 line.push_str(": verified");
-                if let (crate::model::Place::Function { .. }, Some(file), Some(at)) =
-                    (&wish.place, &binding.file, binding.line)
-                {
+                if let (Place::Function { .. }, Some(file), Some(at)) = (&wish.place, &binding.file, binding.line) {
                     let _ = write!(line, " at {}:{at}", page.path(file));
                 }
             }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::wishes::reanchor;
 use super::{Context, Hub, Live, lock, places};
 use crate::adapters::{self, Adapter, Stdio};
 use crate::config::Config;
@@ -57,9 +58,8 @@ impl Hub {
         let project = places::project_of(&blueprint.cwd);
         let alias = self.next_alias();
         // Breakpoints are checked before anything is started, so that a typing mistake costs nothing.
-        let own = self.own_breakpoints(&project, &alias, &blueprint)?;
-        let started = self.start_session(&alias, &project, blueprint, own.len());
-        let live = match started.await {
+        self.set_breakpoints(&project, &alias, &blueprint)?;
+        let live = match self.start_session(&alias, &project, blueprint).await {
             Ok(live) => live,
             Err(failure) => {
                 self.forget_own(&project, &alias);
@@ -84,25 +84,23 @@ impl Hub {
         }
     }
 
-    fn own_breakpoints(&self, project: &Path, alias: &str, blueprint: &Blueprint) -> Result<Vec<u32>, Failure> {
+    /// Adds the session's own breakpoints, and finds the project's again in files that were edited.
+    fn set_breakpoints(&self, project: &Path, alias: &str, blueprint: &Blueprint) -> Result<(), Failure> {
         let resolved: Vec<(String, places::Resolved)> = blueprint
             .breaks
             .iter()
             .map(|text| places::resolve(text, &blueprint.cwd).map(|resolved| (text.clone(), resolved)))
             .collect::<Result<_, _>>()?;
         self.edit_wishes(project, |table| {
-            resolved
-                .into_iter()
-                .map(|(asked, resolved)| {
-                    let id = table.next_id();
-                    table.breakpoints.push(Breakpoint {
-                        session: Some(alias.into()),
-                        line_text: resolved.line_text,
-                        ..Breakpoint::new(id, resolved.place, asked)
-                    });
-                    id
-                })
-                .collect()
+            table.breakpoints.iter_mut().for_each(reanchor);
+            for (asked, resolved) in resolved {
+                let id = table.next_id();
+                table.breakpoints.push(Breakpoint {
+                    session: Some(alias.into()),
+                    line_text: resolved.line_text,
+                    ..Breakpoint::new(id, resolved.place, asked)
+                });
+            }
         })
     }
 
@@ -117,7 +115,6 @@ impl Hub {
         alias: &str,
         project: &Path,
         blueprint: Blueprint,
-        _own: usize,
     ) -> Result<Arc<Live>, Failure> {
         let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
         let mut choice = choose_target(&blueprint, &env_path).await?;
@@ -148,7 +145,8 @@ impl Hub {
             session: alias.into(),
             argv: (adapter.command)(&found),
             env,
-            cwd: blueprint.cwd.clone(),
+            // Not the project's folder: a Python adapter would import what lies there.
+            cwd: home.clone(),
             umask: blueprint.umask,
             stdio_dir: stdio_dir.clone(),
             fifos: !attached,

@@ -186,3 +186,18 @@ fn what_is_caught_is_listed_and_removed() {
         has(&bug.ok(&["catch", "list"]), &["by itself"]);
     }
 }
+
+#[test]
+fn a_breakpoint_follows_its_line_through_an_edit() {
+    let mut bug = NATIVE.bug();
+    bug.cwd = bug.home().to_path_buf();
+    let text = "def f(n):\n    total = n\n    return total + 1\n\n\nf(3)\n";
+    let file = bug.write("edited.py", text);
+    bug.write("pyproject.toml", "");
+    has(&bug.ok(&["break", "edited.py:3"]), &["breakpoint 1 edited.py:3"]);
+    has(&bug.ok(&["run", &file]), &["in f edited.py:3"]);
+    bug.ok(&["stop"]);
+    bug.write("edited.py", &format!("# one\n# two\n{text}"));
+    has(&bug.ok(&["run", &file]), &["in f edited.py:5", "total=3"]);
+    has(&bug.ok(&["breaks"]), &["breakpoint 1 edited.py:3 (now line 5)", "verified"]);
+}
