@@ -99,7 +99,7 @@ const SCRIPT: &[Step] = &[
     ("threads", "threads", &["stopped"]),
     ("thread", "thread", &["thread"]),
     ("locals", "locals", &["i: int = 1"]),
-    ("locals --scope globals", "locals --scope globals", &[]),
+    ("locals --scope globals", "locals --scope globals", &["{globals}"]),
     ("locals --frame N", "locals --frame 0", &["i: int = 1"]),
     ("args", "args", &["n: int = 5"]),
     ("print EXPR", "print i", &["i = 1"]),
@@ -125,7 +125,7 @@ const SCRIPT: &[Step] = &[
     ("modules", "modules", &["{module}"]),
     ("do 'A; B'", "do 'print i; print n'", &["i = 1", "n = 5"]),
     ("watch NAME", "watch {total}", &["watch 1"]),
-    ("watch list", "watch list", &[]),
+    ("watch list", "watch list", &["{watches}"]),
     ("watch NAME --read", "watch n --read", &["read"]),
     ("watch NAME --access", "watch i --access", &["read or written"]),
     ("", "do '{unwatch}'", &[]),
@@ -175,7 +175,7 @@ const SCRIPT: &[Step] = &[
     ("detach", "detach", &["let go"]),
     ("catch WORD", "catch throw", &["catch 1: throw"]),
     ("catch list", "catch list", &["catch 1: throw"]),
-    ("catch remove ID", "catch remove 1", &[]),
+    ("catch remove ID", "catch remove 1", &["by itself"]),
     ("catch throw TYPE", "catch throw ValueError", &["ValueError"]),
     ("catch none", "catch none", &["nothing"]),
     ("", "catch default", &[]),
@@ -221,6 +221,8 @@ impl Variant {
             .replace("{module}", if native { "libc" } else { "__main__" })
             .replace("{raw}", if native { "'frame variable n'" } else { "'n + 1'" })
             .replace("{rawed}", if native { "(int) n = 5" } else { "6" })
+            .replace("{globals}", if native { "progress" } else { "none in work" })
+            .replace("{watches}", if native { "watch 1 sum" } else { "no watches" })
             .replace("{unwatch}", &watches("watch remove 1; watch remove 2; watch remove 3"))
             .replace("{unwatch_last}", &watches("watch remove 4"));
         for mark in ["body", "after", "return", "call"] {

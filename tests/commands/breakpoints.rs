@@ -111,12 +111,11 @@ fn words_for_breakpoints_under_debugpy() {
 fn honest(side: &Side) {
     let bug = side.bug();
     bug.ok(&["start", &side.program()]);
-    let moved = bug.ok(&["break", &format!("{}:1", side.file())]);
-    assert!(moved.contains("moved to line") || moved.contains("verified") || moved.contains("pending ("), "{moved}");
+    let first = bug.ok(&["break", &format!("{}:1", side.file())]);
+    // A docstring is code to Python; an `#include` is none to C.
+    has(&first, &[if side.adapter == NATIVE.adapter { "pending (no code" } else { "verified" }]);
     bug.run(&["break", &format!("{}:9999", side.file())]).fails(1, "there is no line 9999");
-    // debugpy says yes to any function's name, and can't be asked whether there is one.
-    let nowhere = bug.ok(&["break", "no_such_function_anywhere"]);
-    has(&nowhere, &[if side.adapter == NATIVE.adapter { "pending (" } else { "breakpoint " }]);
+    has(&bug.ok(&["break", "no_such_function_anywhere"]), &["pending ("]);
     bug.ok(&["unbreak", "--all"]);
     let bad = bug.run(&["break", &side.at("body"), "--if", "i ==="]);
     if bad.code == 0 {
