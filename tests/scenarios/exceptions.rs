@@ -78,3 +78,22 @@ fn a_panic_of_rust() {
     assert_eq!(thrown["type"], "panic", "{thrown}");
     has(&bug.ok(&["continue"]), &["exited: code 101"]);
 }
+
+#[test]
+fn one_type_of_exception_is_caught_and_others_are_not() {
+    let bug = Bug::new("cpp");
+    let program = program("cpp/throws.cpp");
+    bug.ok(&["catch", "throw", "std::runtime_error"]);
+    has(&bug.ok(&["run", &program]), &["stopped: exception", "throws.cpp"]);
+    bug.ok(&["stop"]);
+    bug.ok(&["catch", "default"]);
+    bug.ok(&["catch", "throw", "std::logic_error"]);
+    has(&bug.ok(&["run", &program]), &["exited: code 0", "caught: nothing to parse"]);
+    bug.ok(&["catch", "default"]);
+    bug.ok(&["catch", "raised", "KeyError"]);
+    // Nothing stops at a ValueError then, not even where nobody catches it.
+    has(&bug.ok(&["run", "../python/raises.py"]), &["exited: code 1"]);
+    bug.ok(&["catch", "default"]);
+    bug.ok(&["catch", "raised", "ValueError"]);
+    has(&bug.ok(&["run", "../python/raises.py"]), &["stopped: exception ValueError", "raises.py"]);
+}
