@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch};
+use crate::model::{Frame, Launch, Remote};
 
 /// Everything Bugeye knows about one debug adapter.
 #[derive(Debug)]
@@ -22,7 +22,9 @@ pub struct Adapter {
     pub languages: &'static [&'static str],
     pub find: Find,
     pub install: Install,
-    /// The command line that speaks the protocol over its standard streams.
+    /// How it is spoken to.
+    pub way: Way,
+    /// Its command line, as `way` needs it.
     pub command: fn(&Found) -> Vec<String>,
     /// Changes to the client's environment for the adapter's own process: (name, value), an empty value removes.
     pub adapter_env: fn(&Found, empty_home: &str) -> Vec<(String, String)>,
@@ -30,8 +32,35 @@ pub struct Adapter {
     pub adapter_id: &'static str,
     pub launch: fn(&Launch, &Stdio) -> Value,
     pub attach: fn(pid: u32, program: Option<&str>) -> Value,
+    /// A program that waits at an address for a debugger; None where the adapter can't reach one.
+    pub remote: Option<Reach>,
+    /// The request (`launch` or `attach`) that opens a core file, and its arguments; None where the adapter can't.
+    pub core: Option<fn(core: &str, program: Option<&str>) -> (&'static str, Value)>,
     pub quirks: Quirks,
     pub natives: Natives,
+}
+
+/// How an adapter is spoken to. Whatever it is, the session has the protocol on two streams: what does not speak it there
+/// by itself is run by `bugeye adapter`, which does (see `translate.rs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Over its standard streams.
+    Streams,
+    /// It connects to the address that stands for `{address}` in its command line.
+    Dials,
+    /// It listens: `{port}` in its command line is a free port, `{socket}` the path of a socket to be.
+    Listens,
+    /// It speaks another protocol, or has to be started with the program: this translator is run with its command line.
+    Translated(&'static str),
+}
+
+/// How a program that waits at an address is reached; both give the arguments of `attach`.
+#[derive(Debug, Clone, Copy)]
+pub enum Reach {
+    /// The adapter connects there.
+    Through(fn(&Remote) -> Value),
+    /// What listens there speaks the protocol itself: no adapter is started.
+    Direct(fn(&Remote) -> Value),
 }
 
 /// Commands of the underlying debugger, for what the protocol or the adapter lacks: how each is written, and how its
@@ -103,6 +132,39 @@ pub struct Install {
     pub dnf: Option<&'static str>,
     /// A PyPI requirement, installed into the private folder; needs no root.
     pub pip: Option<&'static str>,
+    /// An npm package with its version, installed into the private folder.
+    pub npm: Option<&'static str>,
+    /// A Go module's command with its version (`example.org/cmd/x@v1.2.3`), built into the private folder's `bin`.
+    pub go: Option<&'static str>,
+    /// A crate with its version (`x@1.2.3`), built into the private folder's `bin`.
+    pub cargo: Option<&'static str>,
+    /// Maven artifacts (`group:name:version`), fetched with all they need into the private folder.
+    pub maven: &'static [&'static str],
+    /// Why it needs no installation beyond the language itself, or can't be installed: what the user is told.
+    pub note: Option<&'static str>,
+}
+
+impl Install {
+    /// Nothing is installed; the base for those that name a few ways.
+    pub const NONE: Self = Self {
+        setup_name: "",
+        apt: &[],
+        brew: None,
+        dnf: None,
+        pip: None,
+        npm: None,
+        go: None,
+        cargo: None,
+        maven: &[],
+        note: None,
+    };
+}
+
+impl Find {
+    /// One or more programs on PATH; the base for others.
+    pub const fn programs(programs: &'static [&'static str]) -> Self {
+        Self { programs, versions: 0..=0, xcrun: None, python_module: None, version_args: &["--version"] }
+    }
 }
 
 /// An adapter on this machine.
@@ -211,6 +273,65 @@ pub struct Quirks {
     pub attach_runs: bool,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
+}
+
+impl Quirks {
+    /// An adapter that does what the protocol says and no more: the base for the others.
+    pub const PLAIN: Self = Self {
+        print_contexts: &["watch"],
+        eval_context: "repl",
+        raw: str::to_string,
+        raw_answer: str::to_string,
+        counts_before_condition: false,
+        hit_condition: |n| format!(">={n}"),
+        prelude: &[],
+        hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
+        ignored_exceptions: &[],
+        check_condition: None,
+        assignment: |lhs, value| format!("{lhs} = {value}"),
+        arguments: (|_, _| String::new(), |_| Vec::new()),
+        catch_functions: &[],
+        catch_words: &[],
+        is_furniture: |_, _| false,
+        length: None,
+        is_runtime: |_, _| false,
+        is_library: |_| false,
+        function_name: str::to_string,
+        thread_name: str::to_string,
+        error_text: str::to_string,
+        tidy: |value, _| value.to_string(),
+        is_opaque: |_, _| false,
+        shares_scopes: false,
+        any_function: None,
+        pages: true,
+        count: |_, _| None,
+        slice: None,
+        exit_signal: |_, _| None,
+        detach_grace: Duration::from_secs(2),
+        detach_command: None,
+        forget_step: None,
+        has_addresses: false,
+        returned: None,
+        is_nonsense: |_| false,
+        runs_in_terminal: false,
+        attach_runs: false,
+        entry_function: None,
+    };
+}
+
+impl Natives {
+    /// No commands beside the protocol.
+    pub const NONE: Self = Self {
+        failure: |_| None,
+        memory_read: None,
+        memory_bytes: |_| None,
+        memory_write: None,
+        address_of: str::to_string,
+        disassemble: None,
+        jump: None,
+        watch: None,
+        thrown_type: None,
+    };
 }
 
 /// Every adapter, in the order they are preferred.

@@ -43,7 +43,8 @@ pub struct Greeting {
 /// # Errors
 /// Refused or lost, with the end of what it wrote to its standard error; timed out after ten seconds.
 pub fn greet(found: &Found, env_path: &str) -> Result<Greeting, Failure> {
-    let words = (found.adapter.command)(found);
+    let exe = std::env::current_exe().map_err(|error| Failure::io("find its own executable", &error))?;
+    let words = crate::translate::plain_command_line(found, &exe);
     let Some((program, args)) = words.split_first() else {
         return Err(Failure::internal(format!("{} has no command line", found.adapter.id)));
     };

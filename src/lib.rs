@@ -52,6 +52,8 @@ pub mod setup;
 pub mod store;
 /// The supervisor: one small process per session that owns whatever the session starts.
 pub mod supervise;
+/// Adapters that don't speak the protocol on their standard streams, made to.
+pub mod translate;
 /// What travels between a client and the daemon.
 pub mod wire;
 

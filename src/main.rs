@@ -11,5 +11,8 @@ fn main() -> ExitCode {
     if typed.len() == 2 && typed[0] == "daemon" && typed[1] == "run" {
         return ExitCode::from(bugeye::daemon::main());
     }
+    if typed.first().is_some_and(|word| word == "adapter") {
+        return ExitCode::from(bugeye::translate::main(&typed[1..]));
+    }
     ExitCode::from(bugeye::cli::main(&typed))
 }

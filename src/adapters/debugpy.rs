@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Stdio};
+use super::{Adapter, Find, Found, Install, Natives, Quirks, Stdio, Way};
 use crate::model::{Frame, Launch};
 
 /// debugpy writes header and body in two sends on a socket with Nagle's algorithm on; each request then waits 44 ms for
@@ -27,12 +27,15 @@ pub const DEBUGPY: Adapter = Adapter {
         python_module: Some("debugpy"),
         version_args: &[],
     },
-    install: Install { setup_name: "debugpy", apt: &[], brew: None, dnf: None, pip: Some("debugpy==1.8.22") },
+    install: Install { setup_name: "debugpy", pip: Some("debugpy==1.8.22"), ..Install::NONE },
+    way: Way::Streams,
     command,
     adapter_env,
     adapter_id: "debugpy",
     launch,
     attach,
+    remote: None,
+    core: None,
     quirks: Quirks {
         print_contexts: &["watch"],
         eval_context: "repl",

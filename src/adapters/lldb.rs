@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Adapter, Find, Found, Install, Quirks, Stdio};
+use super::{Adapter, Find, Found, Install, Quirks, Stdio, Way};
 use crate::dap::types::StoppedBody;
 use crate::model::{Launch, Stdin};
 
@@ -26,13 +26,16 @@ pub const LLDB: Adapter = Adapter {
         apt: &["lldb-19", "lldb-22", "lldb-21", "lldb-20", "lldb-18", "lldb"],
         brew: Some("llvm"),
         dnf: Some("lldb"),
-        pip: None,
+        ..Install::NONE
     },
+    way: Way::Streams,
     command,
     adapter_env,
     adapter_id: "lldb-dap",
     launch,
     attach,
+    remote: None,
+    core: None,
     quirks: Quirks {
         print_contexts: &["hover", "watch"],
         eval_context: "watch",

@@ -20,6 +20,7 @@ use crate::process::{Plan, Supervised};
 use crate::program;
 use crate::runner;
 use crate::session::{Answer, Limits, Op, Session, Wait};
+use crate::translate;
 
 /// What a session was asked for; enough to start it again.
 #[derive(Debug, Clone)]
@@ -136,26 +137,31 @@ impl Hub {
                 env.push((name, value));
             }
         }
-        let attached = matches!(choice.target, Target::Attach { .. });
+        let attached = choice.target.is_attached();
+        let launched = matches!(choice.target, Target::Launch(_));
         let stdio_dir = self.paths.runtime.join("sessions").join(alias);
         let stdin_file = blueprint.stdin.clone();
+        let path = |name: &str| stdio_dir.join(name).to_string_lossy().into_owned();
+        let stdin_path = stdin_file.as_ref().map_or_else(|| path("stdin"), |file| file.to_string_lossy().into_owned());
+        let stdio = Stdio { stdin: path("stdin"), stdout: path("stdout"), stderr: path("stderr") };
+        let exe = own_executable()?;
+        let streams = launched.then(|| Stdio { stdin: stdin_path, ..stdio.clone() });
+        let argv = translate::command_line(&found, &choice.target, streams.as_ref(), &exe);
         let plan = Plan {
-            exe: own_executable()?,
+            exe,
             runtime: self.paths.runtime.clone(),
             session: alias.into(),
-            argv: (adapter.command)(&found),
+            argv,
             env,
             // Not the project's folder: a Python adapter would import what lies there.
             cwd: home.clone(),
             umask: blueprint.umask,
             stdio_dir: stdio_dir.clone(),
-            fifos: !attached,
+            fifos: launched,
             stdin_file: stdin_file.clone(),
             attached,
         };
         let (supervised, streams) = Supervised::spawn(&plan).await?;
-        let path = |name: &str| stdio_dir.join(name).to_string_lossy().into_owned();
-        let stdio = Stdio { stdin: path("stdin"), stdout: path("stdout"), stderr: path("stderr") };
         let limits = Limits {
             initialize: self.config.initialize(),
             launch: self.config.launch(),
@@ -191,7 +197,7 @@ impl Hub {
             adapter,
             started: crate::store::write::now_ms(),
             handle,
-            stdin: (!attached && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),
+            stdin: (launched && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),
             notes: choice.notes,
             blueprint,
             read: Mutex::default(),
@@ -257,6 +263,7 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
         formatters,
         entry_in_source: is_rust && program.notes.is_empty(),
         catch: if is_rust { vec!["panic".into()] } else { Vec::new() },
+        extra: serde_json::Map::new(),
     };
     Ok(Choice { target: Target::Launch(launch), language: program.language, notes: program.notes })
 }
@@ -351,6 +358,7 @@ mod tests {
             formatters: None,
             entry_in_source: false,
             catch: Vec::new(),
+            extra: serde_json::Map::new(),
         }
     }
 

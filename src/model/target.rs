@@ -4,13 +4,43 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The thing under the debugger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     Launch(Launch),
-    Attach { pid: u32, program: Option<PathBuf> },
+    Attach {
+        pid: u32,
+        program: Option<PathBuf>,
+    },
+    /// A program that waits at an address for a debugger.
+    Remote(Remote),
+    /// What is left of a program that crashed.
+    Core {
+        core: PathBuf,
+        program: Option<PathBuf>,
+    },
+}
+
+impl Target {
+    /// Whether it was there before us, and is to be let go rather than ended.
+    #[must_use]
+    pub const fn is_attached(&self) -> bool {
+        matches!(self, Self::Attach { .. } | Self::Remote(_))
+    }
+}
+
+/// The address where a program waits for a debugger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remote {
+    pub host: String,
+    pub port: u16,
+    /// The program there, for its symbols, where that is known.
+    pub program: Option<PathBuf>,
+    /// Fields of a launch configuration, laid over the adapter's own arguments.
+    pub extra: Map<String, Value>,
 }
 
 /// A program to start, complete: nothing of the daemon's own surroundings is added to it.
@@ -35,6 +65,8 @@ pub struct Launch {
     pub entry_in_source: bool,
     /// What is caught when nothing was said: the language's own way to crash.
     pub catch: Vec<String>,
+    /// Fields of a launch configuration or of the user's own adapter, laid over the adapter's own arguments.
+    pub extra: Map<String, Value>,
 }
 
 /// Where the program's standard input comes from.

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait};
 use crate::dap::Message;
 use crate::failure::Failure;
-use crate::model::{Ending, SessionState, Target};
+use crate::model::{Ending, SessionState};
 
 /// What a wait may take beyond its limit, when the stop has come and only its report is missing.
 const COMPLETING: std::time::Duration = std::time::Duration::from_millis(400);
@@ -339,6 +339,6 @@ impl Session {
     /// Whether the program belongs to the user, who started it without us.
     #[must_use]
     pub const fn is_attached(&self) -> bool {
-        matches!(self.target, Target::Attach { .. })
+        self.target.is_attached()
     }
 }

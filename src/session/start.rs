@@ -6,6 +6,7 @@
 use serde_json::{Value as Json, json};
 
 use super::{Answer, Config, Effect, KernelExit, OpId, Outcome, Pending, Session, Stream, Timer, Wait, Waiter};
+use crate::adapters::Reach;
 use crate::dap::Message;
 use crate::dap::types::{self, read};
 use crate::failure::Failure;
@@ -43,6 +44,8 @@ impl Session {
         match &self.target {
             Target::Launch(launch) => json!({ "program": launch.program, "args": launch.args, "cwd": launch.cwd }),
             Target::Attach { pid, program } => json!({ "pid": pid, "program": program }),
+            Target::Remote(remote) => json!({ "host": remote.host, "port": remote.port, "program": remote.program }),
+            Target::Core { core, program } => json!({ "core": core, "program": program }),
         }
     }
 
@@ -56,21 +59,48 @@ impl Session {
                     let number = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
                     self.version = number.map(Into::into);
                 }
-                let (command, arguments) = match &self.target {
-                    Target::Launch(launch) => ("launch", (self.adapter.launch)(launch, &self.stdio)),
-                    Target::Attach { pid, program } => {
-                        let program = program.as_ref().map(|path| path.to_string_lossy().into_owned());
-                        ("attach", (self.adapter.attach)(*pid, program.as_deref()))
+                match self.first_request() {
+                    Ok((command, arguments)) => {
+                        self.request(command, arguments, Pending::Launch, self.limits.launch);
+                        self.configure_when_ready();
                     }
-                };
-                self.request(command, arguments, Pending::Launch, self.limits.launch);
-                self.configure_when_ready();
+                    Err(failure) => self.fail_start(&failure),
+                }
             }
             Err(message) => {
                 let failure =
                     self.adapter_failure("the adapter would not start", &message).hint("check it: bugeye doctor");
                 self.fail_start(&failure);
             }
+        }
+    }
+
+    /// How this adapter is asked for the target.
+    fn first_request(&self) -> Result<(&'static str, Json), Failure> {
+        let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+        let overlaid = |mut arguments: Json, extra: &serde_json::Map<String, Json>| {
+            if let Some(object) = arguments.as_object_mut() {
+                object.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+            }
+            arguments
+        };
+        match &self.target {
+            Target::Launch(launch) => {
+                Ok(("launch", overlaid((self.adapter.launch)(launch, &self.stdio), &launch.extra)))
+            }
+            Target::Attach { pid, program } => {
+                Ok(("attach", (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref())))
+            }
+            Target::Remote(remote) => match self.adapter.remote {
+                Some(Reach::Through(arguments) | Reach::Direct(arguments)) => {
+                    Ok(("attach", overlaid(arguments(remote), &remote.extra)))
+                }
+                None => Err(Failure::unsupported(format!("{} can't reach a program at an address", self.via()))),
+            },
+            Target::Core { core, program } => match self.adapter.core {
+                Some(request) => Ok(request(&text(core), program.as_ref().map(text).as_deref())),
+                None => Err(Failure::unsupported(format!("{} can't open core files", self.via()))),
+            },
         }
     }
 
@@ -84,11 +114,13 @@ impl Session {
             let what = match &self.target {
                 Target::Launch(_) => "the program could not be started",
                 Target::Attach { .. } => "the process could not be attached to",
+                Target::Remote(_) => "the program at that address could not be attached to",
+                Target::Core { .. } => "the core file could not be opened",
             };
             let mut failure = self.adapter_failure(what, &message);
             if matches!(self.target, Target::Launch(_)) {
                 failure = failure.hint("does it run by itself? check the adapter, too: bugeye doctor");
-            } else {
+            } else if matches!(self.target, Target::Attach { .. }) {
                 failure = failure
                     .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
@@ -160,7 +192,7 @@ impl Session {
         }
         self.set_state(SessionState::Held);
         let Some((op, run)) = self.start.take() else { return };
-        let attached = matches!(self.target, Target::Attach { .. });
+        let attached = !matches!(self.target, Target::Launch(_));
         match run {
             Some(wait) => {
                 self.add_waiter(op, wait);
@@ -215,7 +247,7 @@ impl Session {
         self.record("error", None, json!({ "message": failure.message }));
         self.ending = Some(Ending::Stopped);
         self.close();
-        self.out.push(Effect::Finish { spare: matches!(self.target, Target::Attach { .. }) });
+        self.out.push(Effect::Finish { spare: self.target.is_attached() });
     }
 
     /// Ends in the state `exited`, with nothing left waiting.
@@ -414,6 +446,6 @@ impl Session {
         }
         self.fail_everyone(&failure);
         self.close();
-        self.out.push(Effect::Finish { spare: matches!(self.target, Target::Attach { .. }) });
+        self.out.push(Effect::Finish { spare: self.target.is_attached() });
     }
 }

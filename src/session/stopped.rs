@@ -250,7 +250,7 @@ impl Session {
         if let Some(reason) = self.watch_reason(body, ids) {
             return reason;
         }
-        if matches!(self.target, Target::Attach { .. }) && self.stops == 0 && ids.is_empty() {
+        if self.target.is_attached() && self.stops == 0 && ids.is_empty() {
             return Reason::Attached;
         }
         // A pause may be told as a signal, or as the end of a step of the adapter's own.
