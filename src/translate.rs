@@ -20,7 +20,7 @@ use crate::dap::{Codec, Message};
 use crate::model::Target;
 
 /// The translators, by the name that [`Way::Translated`] has.
-const TRANSLATORS: &[(&str, fn(Asked) -> u8)] =
+const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] =
     &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects)];
 
 /// What a translator is started with.
@@ -96,7 +96,7 @@ pub fn main(words: &[OsString]) -> u8 {
     let rest = rest.strip_prefix(&["--".to_string()]).unwrap_or(rest);
     asked.command = rest.to_vec();
     match TRANSLATORS.iter().find(|(known, _)| *known == name) {
-        Some((_, run)) => run(asked),
+        Some((_, run)) => run(&asked),
         None => {
             let known: Vec<&str> = TRANSLATORS.iter().map(|(name, _)| *name).collect();
             eprintln!("bugeye adapter: there is no `{name}`; known: {}", known.join(", "));

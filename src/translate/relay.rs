@@ -18,16 +18,16 @@ const OPENING: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// The adapter connects to us.
-pub fn dials(mut asked: Asked) -> u8 {
+pub fn dials(asked: &Asked) -> u8 {
     let listener = match TcpListener::bind("127.0.0.1:0") {
         Ok(listener) => listener,
         Err(error) => return failed("listen on the loopback interface", &error),
     };
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    fill(&mut asked.command, "{address}", &address);
-    let mut child = match start(&asked) {
+    let command = filled(&asked.command, &[("{address}", &address)]);
+    let mut child = match start(&command, asked) {
         Ok(child) => child,
-        Err(error) => return failed(&format!("start {}", asked.command.join(" ")), &error),
+        Err(error) => return failed(&format!("start {}", command.join(" ")), &error),
     };
     let _ = listener.set_nonblocking(true);
     let deadline = Instant::now() + OPENING;
@@ -48,7 +48,7 @@ pub fn dials(mut asked: Asked) -> u8 {
 }
 
 /// The adapter listens, on a port or a socket we choose.
-pub fn listens(mut asked: Asked) -> u8 {
+pub fn listens(asked: &Asked) -> u8 {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).map(|address| address.port());
     let port = match port {
         Ok(port) => port,
@@ -57,11 +57,11 @@ pub fn listens(mut asked: Asked) -> u8 {
     let folder = asked.streams.as_ref().and_then(|streams| streams.stdout.parent().map(PathBuf::from));
     let socket = folder.unwrap_or_else(std::env::temp_dir).join(format!("adapter-{}", std::process::id()));
     let by_path = asked.command.iter().any(|word| word.contains("{socket}"));
-    fill(&mut asked.command, "{port}", &port.to_string());
-    fill(&mut asked.command, "{socket}", &socket.to_string_lossy());
-    let mut child = match start(&asked) {
+    let path = socket.to_string_lossy();
+    let command = filled(&asked.command, &[("{port}", &port.to_string()), ("{socket}", &path)]);
+    let mut child = match start(&command, asked) {
         Ok(child) => child,
-        Err(error) => return failed(&format!("start {}", asked.command.join(" ")), &error),
+        Err(error) => return failed(&format!("start {}", command.join(" ")), &error),
     };
     let deadline = Instant::now() + OPENING;
     loop {
@@ -87,7 +87,7 @@ pub fn listens(mut asked: Asked) -> u8 {
 }
 
 /// What listens at an address speaks the protocol; nothing is started.
-pub fn connects(asked: Asked) -> u8 {
+pub fn connects(asked: &Asked) -> u8 {
     let address = asked.command.first().map(String::as_str).unwrap_or_default();
     match TcpStream::connect(address) {
         Ok(stream) => carry(Socket::Tcp(stream), None),
@@ -95,14 +95,13 @@ pub fn connects(asked: Asked) -> u8 {
     }
 }
 
-fn fill(words: &mut [String], name: &str, value: &str) {
-    for word in words {
-        *word = word.replace(name, value);
-    }
+fn filled(words: &[String], values: &[(&str, &str)]) -> Vec<String> {
+    let fill = |word: &String| values.iter().fold(word.clone(), |word, (name, value)| word.replace(name, value));
+    words.iter().map(fill).collect()
 }
 
-fn start(asked: &Asked) -> io::Result<Child> {
-    let Some((program, args)) = asked.command.split_first() else {
+fn start(command: &[String], asked: &Asked) -> io::Result<Child> {
+    let Some((program, args)) = command.split_first() else {
         return Err(io::Error::other("no command was given"));
     };
     let mut command = Command::new(program);

@@ -131,6 +131,7 @@ fn launch_target(adapter: &Adapter, stop_on_entry: bool) -> Target {
         formatters: None,
         entry_in_source: false,
         catch: Vec::new(),
+        extra: serde_json::Map::new(),
     })
 }
 
