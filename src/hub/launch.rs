@@ -147,6 +147,7 @@ impl Hub {
         let exe = own_executable()?;
         let streams = launched.then(|| Stdio { stdin: stdin_path, ..stdio.clone() });
         let argv = translate::command_line(&found, &choice.target, streams.as_ref(), &exe);
+        crate::log::payload(|| format!("$ {}", json!(argv)));
         let plan = Plan {
             exe,
             runtime: self.paths.runtime.clone(),
