@@ -5,6 +5,7 @@
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
 mod relay;
+pub mod startup;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -21,7 +22,7 @@ use crate::model::Target;
 
 /// The translators, by the name that [`Way::Translated`] has.
 const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] =
-    &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects)];
+    &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects), ("startup", startup::prepare)];
 
 /// What a translator is started with.
 #[derive(Debug, Default)]

@@ -75,6 +75,7 @@ pub const DEBUGPY: Adapter = Adapter {
         runs_in_terminal: true,
         attach_runs: true,
         entry_function: None,
+        ..Quirks::PLAIN
     },
     natives: Natives {
         failure: |_| None,
@@ -86,6 +87,7 @@ pub const DEBUGPY: Adapter = Adapter {
         jump: None,
         watch: None,
         thrown_type: None,
+        ..Natives::NONE
     },
 };
 

@@ -53,6 +53,7 @@ impl Command for Attach {
             stdin: None,
             name: self.name,
             stop_on_entry: false,
+            record: false,
             breaks: Vec::new(),
         };
         let report = launch(&cx, blueprint, None, view).await?;

@@ -252,6 +252,10 @@ impl Session {
                 self.put_value(id, index, Err("that is no expression".into()));
                 continue;
             }
+            if self.adapter.quirks.prints_only_pure && !is_pure(expression) {
+                self.put_value(id, index, Err(IMPURE.into()));
+                continue;
+            }
             self.ask_value(id, index, 0, expression, frame_id);
         }
         let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
@@ -360,7 +364,8 @@ impl Session {
         let wanted = view.depth > 1 && depth < view.depth;
         let needed = opaque && depth <= view.depth && gather.unasked < MAX_UNASKED;
         let paged = view.from > 0 && depth == 0 && !gather.look.expressions.is_empty();
-        let expand = reference > 0 && (wanted || needed || paged);
+        let left = count.map(|count| count.saturating_sub(from.into())).filter(|_| quirks.pages_exactly);
+        let expand = reference > 0 && (wanted || needed || paged) && left != Some(0);
         if expand && !wanted {
             gather.unasked += 1;
         }
@@ -383,7 +388,8 @@ impl Session {
             if quirks.pages {
                 // One more than is shown tells whether there are more.
                 arguments["start"] = json!(from);
-                arguments["count"] = json!(view.items.saturating_add(1));
+                let one_more = u64::from(view.items.saturating_add(1));
+                arguments["count"] = json!(left.map_or(one_more, |left| one_more.min(left)));
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }

@@ -95,6 +95,7 @@ impl Session {
     pub(super) fn on_threads(&mut self, op: OpId, result: Result<Json, String>) {
         let threads = match result {
             Ok(body) => read::<types::ThreadsBody>(&body).threads,
+            Err(message) if self.is_not_stopped(&message) => self.threads.clone(),
             Err(message) => {
                 let failure = self.adapter_failure("the threads can't be listed", &message);
                 return self.answer(op, Err(failure));

@@ -19,11 +19,21 @@ impl Session {
         let body: StoppedBody = read(body);
         match self.state {
             _ if self.exiting => {}
+            SessionState::Running if self.adapter.quirks.call_reason == Some(body.reason.as_str()) => self.called(),
             SessionState::Running if self.resuming => self.early_stop(body),
             SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
             SessionState::Stopped => self.queue_stop(body),
             _ => {}
+        }
+    }
+
+    /// An expression called a function of the program: it stands where it stood.
+    fn called(&mut self) {
+        if let Some(stood) = self.stood.take() {
+            self.epoch += 1;
+            self.standing = Some(stood);
+            self.set_state(SessionState::Stopped);
         }
     }
 
@@ -89,9 +99,23 @@ impl Session {
         self.epoch += 1;
         self.resuming = false;
         self.stood = None;
-        let ids = self.hit_wishes(&body);
+        if let Some(op) = self.detaching.filter(|_| self.adapter.quirks.disconnect_kills) {
+            return self.let_go(op);
+        }
+        self.send_unsent();
+        let mut ids = self.hit_wishes(&body);
+        if self.to_record && ids.contains(&ENTRY_ID) {
+            return self.begin_recording(body);
+        }
         if self.entering && !self.enter(&ids, &body) {
             return;
+        }
+        if !self.entering && ids.contains(&ENTRY_ID) {
+            self.entered();
+            ids.retain(|id| *id != ENTRY_ID);
+            if ids.is_empty() {
+                return self.go_on(body.thread_id);
+            }
         }
         if let Some(until) = self.until.take() {
             self.bound.remove(&until.id);
@@ -146,6 +170,27 @@ impl Session {
             self.make_standing(body.thread_id, Reason::Entry);
         }
         !entry
+    }
+
+    fn begin_recording(&mut self, body: StoppedBody) {
+        self.to_record = false;
+        let command = self.adapter.natives.reverse.map_or("", |reverse| reverse.record);
+        let arguments = json!({ "expression": (self.adapter.quirks.raw)(command), "context": "repl" });
+        self.recording_at = Some(body);
+        self.request("evaluate", arguments, Pending::Record, self.limits.request);
+    }
+
+    /// The recording has begun: the stop it began at is looked at as any other.
+    pub(super) fn on_recording(&mut self, result: Result<Json, String>) {
+        let Some(body) = self.recording_at.take() else { return };
+        match result {
+            Ok(_) => self.arrive(body),
+            Err(message) => {
+                self.entered();
+                let text = format!("the recording could not begin: {}", super::first_lines(&message));
+                self.make_standing(body.thread_id, Reason::Other { text });
+            }
+        }
     }
 
     fn entered(&mut self) {
@@ -255,8 +300,10 @@ impl Session {
         }
         // A pause may be told as a signal, or as the end of a step of the adapter's own.
         let own_step = body.reason == "step" && !self.stepping;
+        let told_apart = self.adapter.natives.why.is_some() && body.reason != "pause";
         if self.asked_to_pause
             && ids.is_empty()
+            && !told_apart
             && (own_step || ["pause", "exception", "signal"].contains(&body.reason.as_str()))
         {
             let is_stop = signal.as_ref().is_none_or(|(name, _)| name == "SIGSTOP");
@@ -266,6 +313,12 @@ impl Session {
         }
         if let Some((name, detail)) = signal {
             return Reason::Signal { name, detail };
+        }
+        // A marker: the report asks.
+        if self.adapter.natives.why.is_some()
+            && (matches!(body.reason.as_str(), "signal" | "stopped") || self.is_caught(body))
+        {
+            return Reason::Exception { text: String::new() };
         }
         match body.reason.as_str() {
             "breakpoint" | "function breakpoint" | "instruction breakpoint" => {
@@ -285,6 +338,11 @@ impl Session {
             }
             other => Reason::Other { text: text.unwrap_or_else(|| other.to_string()) },
         }
+    }
+
+    /// Whether a breakpoint that `catch` made was hit.
+    fn is_caught(&self, body: &StoppedBody) -> bool {
+        body.hit_breakpoint_ids.iter().any(|id| self.exception_ids.contains(id))
     }
 
     fn is_thrown(&self, body: &StoppedBody) -> bool {
@@ -365,10 +423,14 @@ impl Session {
         }
         if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
             && text.is_empty()
-            && self.capabilities.has("supportsExceptionInfoRequest")
         {
-            let arguments = json!({ "threadId": thread });
-            self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
+            if let Some((command, _)) = self.adapter.natives.why {
+                let arguments = json!({ "expression": (self.adapter.quirks.raw)(command), "context": "repl" });
+                self.request("evaluate", arguments, Pending::Why(self.epoch), self.limits.inspect);
+            } else if self.capabilities.has("supportsExceptionInfoRequest") {
+                let arguments = json!({ "threadId": thread });
+                self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
+            }
         }
         let frames = if self.may_be_elsewhere() { view.frames.max(LIBRARY_FRAMES) } else { view.frames };
         let look = Look { frames, locals: Locals::Selected, view, ..Look::default() };
@@ -411,6 +473,20 @@ impl Session {
             self.last_signal = Some(name.clone());
         }
         if let Some(standing) = &mut self.standing {
+            standing.reason = reason;
+        }
+    }
+
+    /// As [`Session::on_reason`], by the debugger's own words.
+    pub(super) fn on_why(&mut self, epoch: u64, result: Result<Json, String>) {
+        let (true, Ok(body), Some((_, read_why))) = (epoch == self.epoch, result, self.adapter.natives.why) else {
+            return;
+        };
+        let reason = read_why(&read::<types::EvaluateBody>(&body).result);
+        if let Some(Reason::Signal { name, .. }) = &reason {
+            self.last_signal = Some(name.clone());
+        }
+        if let (Some(standing), Some(reason)) = (&mut self.standing, reason) {
             standing.reason = reason;
         }
     }
@@ -481,6 +557,9 @@ impl Session {
 
 /// A crash on the way to the beginning, told from the loader's own stop.
 fn is_fatal(body: &StoppedBody) -> bool {
+    if body.reason == "signal" {
+        return true;
+    }
     let signal = body.description.as_deref().and_then(|text| text.strip_prefix("signal "));
     signal.is_some_and(|signal| !signal.starts_with("SIGSTOP") && !signal.starts_with("SIGTRAP"))
 }

@@ -190,8 +190,16 @@ impl Session {
 
     pub(super) fn on_watch_values(&mut self, result: Result<Json, String>) {
         let (Some(watching), Ok(body)) = (self.adapter.natives.watch, result) else { return };
-        let values = (watching.values)(&read::<EvaluateBody>(&body).result);
+        let text = read::<EvaluateBody>(&body).result;
+        let values = (watching.values)(&text);
         let Some(standing) = &mut self.standing else { return };
+        let gone = (watching.gone)(&text).and_then(|number| self.watches.iter().position(|w| w.number == number));
+        if let Some(index) = gone {
+            let line = self.watches.remove(index).line;
+            let text = format!("watch {} is over: `{}` is gone with its function", line.id, line.expression);
+            standing.reason = Reason::Other { text };
+            return;
+        }
         let Reason::Watch { id, expression, old, new } = &mut standing.reason else { return };
         for watch in &mut self.watches {
             let Some((_, before, now)) = values.iter().find(|(number, ..)| *number == watch.number) else { continue };
