@@ -21,8 +21,12 @@ use crate::dap::{Codec, Message};
 use crate::model::Target;
 
 /// The translators, by the name that [`Way::Translated`] has.
-const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] =
-    &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects), ("startup", startup::prepare)];
+const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
+    ("dials", relay::dials),
+    ("listens", relay::listens),
+    ("connects", relay::connects),
+    ("startup", startup::prepare),
+];
 
 /// What a translator is started with.
 #[derive(Debug, Default)]
@@ -45,7 +49,10 @@ impl Streams {
     /// Gives these streams to a process that is about to be started.
     pub fn give_to(&self, command: &mut std::process::Command) -> std::io::Result<()> {
         let write = |path: &Path| std::fs::OpenOptions::new().append(true).open(path);
-        command.stdin(std::fs::File::open(&self.stdin)?).stdout(write(&self.stdout)?).stderr(write(&self.stderr)?);
+        command
+            .stdin(crate::platform::open_stdin(&self.stdin)?)
+            .stdout(write(&self.stdout)?)
+            .stderr(write(&self.stderr)?);
         Ok(())
     }
 }

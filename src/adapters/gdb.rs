@@ -61,7 +61,9 @@ pub const GDB: Adapter = Adapter {
         returned: Some(("python bugeye.returned()", returned)),
         entry_function: Some("main"),
         too_old: |stderr| {
-            stderr.contains("unrecognized").then_some("this gdb does not speak the protocol: it does from version 14 on")
+            stderr
+                .contains("unrecognized")
+                .then_some("this gdb does not speak the protocol: it does from version 14 on")
         },
         detach_grace: Duration::from_secs(4),
         ..Quirks::PLAIN

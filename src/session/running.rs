@@ -258,7 +258,9 @@ impl Session {
                 Failure::wrong_state("the program is being let go already").hint("look: bugeye sessions --all");
             return self.answer(op, Err(failure));
         }
-        if self.state == SessionState::Starting || (self.state == SessionState::Held && self.adapter.quirks.disconnect_kills) {
+        if self.state == SessionState::Starting
+            || (self.state == SessionState::Held && self.adapter.quirks.disconnect_kills)
+        {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
         }
@@ -278,7 +280,8 @@ impl Session {
 
     /// Lets the program go by the adapter's own command where it has one.
     pub(super) fn let_go(&mut self, op: OpId) {
-        let still = self.adapter.quirks.disconnect_kills || matches!(self.state, SessionState::Stopped | SessionState::Held);
+        let still =
+            self.adapter.quirks.disconnect_kills || matches!(self.state, SessionState::Stopped | SessionState::Held);
         match self.adapter.quirks.detach_command.filter(|_| still) {
             Some(command) => {
                 let arguments = json!({ "expression": command, "context": "repl" });

@@ -76,13 +76,8 @@ pub const LLDB_19: Side = NATIVE;
 pub const LLDB_14: Side = Side { name: "lldb 14", fetched: Some(("14", "lldb-14")), ..NATIVE };
 pub const LLDB_22: Side = Side { name: "lldb 22", fetched: Some(("22", "lldb-22")), ..NATIVE };
 
-pub const GDB: Side = Side {
-    name: "gdb 16",
-    adapter: "gdb",
-    fetched: Some(("gdb", "gdb-16")),
-    raw: ("output n", "5"),
-    ..NATIVE
-};
+pub const GDB: Side =
+    Side { name: "gdb 16", adapter: "gdb", fetched: Some(("gdb", "gdb-16")), raw: ("output n", "5"), ..NATIVE };
 
 pub const DEBUGPY: Side = Side {
     name: "debugpy",
