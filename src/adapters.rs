@@ -90,6 +90,8 @@ pub struct Natives {
     /// Answers with the debugger's version, where the protocol does not tell it.
     pub version: Option<&'static str>,
     pub reverse: Option<Reverse>,
+    /// Lets the program go where the request would not say that it can't; answers at once.
+    pub go: Option<&'static str>,
 }
 
 /// Going back in a recording by native commands. Those that move the program answer at once; a stop follows.
@@ -99,6 +101,8 @@ pub struct Reverse {
     pub record: &'static str,
     pub back: &'static str,
     pub to_breakpoint: &'static str,
+    /// Part of the message where there is no recording.
+    pub not_recorded: &'static str,
     /// Variables of the environment without which the recording would end early.
     pub env: &'static [(&'static str, &'static str)],
 }
@@ -114,8 +118,8 @@ pub struct Watching {
     pub list: &'static str,
     /// Each number with its value before and now.
     pub values: fn(&str) -> Vec<(u32, Option<String>, Option<String>)>,
-    /// The one whose variable is gone, and which went with it.
-    pub gone: fn(&str) -> Option<u32>,
+    /// Those whose variables are gone, and which went with them.
+    pub gone: fn(&str) -> Vec<u32>,
     /// The number in a `stopped` event.
     pub stopped: fn(&crate::dap::types::StoppedBody) -> Option<u32>,
 }
@@ -269,6 +273,8 @@ pub struct Quirks {
     pub error_text: fn(&str) -> String,
     /// A value's text without padding: what the reader wants to see.
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
+    /// A type's name as its author would say it.
+    pub type_name: fn(&str) -> String,
     /// A value whose text says little without its children.
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
     /// The scopes of all frames have the same references, good for the frame asked for last.
@@ -342,6 +348,7 @@ impl Quirks {
         thread_name: str::to_string,
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
+        type_name: str::to_string,
         is_opaque: |_, _| false,
         shares_scopes: false,
         any_function: None,
@@ -383,6 +390,7 @@ impl Natives {
         why: None,
         version: None,
         reverse: None,
+        go: None,
     };
 }
 

@@ -12,6 +12,7 @@ mod gather;
 mod inspect;
 mod logpoints;
 mod look;
+mod reverse;
 mod running;
 mod start;
 mod stopped;

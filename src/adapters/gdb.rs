@@ -51,8 +51,10 @@ pub const GDB: Adapter = Adapter {
         function_name: |name| super::lldb::without_hash(name).to_string(),
         error_text: |message| message.trim().trim_end_matches('.').to_string(),
         tidy,
+        type_name,
         is_opaque,
         pages_exactly: true,
+        count,
         detach_command: Some("detach"),
         disconnect_kills: true,
         not_stopped: Some("notStopped"),
@@ -75,7 +77,7 @@ pub const GDB: Adapter = Adapter {
 pub const STREAMS: &str = "BUGEYE_STREAMS";
 
 /// What gdb itself does before anything else: nothing of the user's, the project's or the network's.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 10] = [
     "set auto-load off",
     "set debuginfod enabled off",
     "set confirm off",
@@ -84,7 +86,6 @@ const SETTINGS: [&str; 11] = [
     "set host-charset UTF-8",
     "set target-charset UTF-8",
     "set print thread-events off",
-    "set print null-stop on",
     "set backtrace past-main on",
     "set record full stop-at-limit off",
 ];
@@ -135,9 +136,9 @@ fn tidy(value: &str, kind: Option<&str>) -> String {
     if let Some((address, text)) = value.split_once(' ')
         && is_pointer
         && address.starts_with("0x")
-        && text.starts_with('"')
+        && text.starts_with(['"', '{'])
     {
-        return text.to_string();
+        return if text.starts_with('"') { text.to_string() } else { format!("&{text}") };
     }
     if let Some((number, letter)) = value.split_once(' ')
         && kind.is_some_and(|kind| kind.contains("char"))
@@ -146,7 +147,17 @@ fn tidy(value: &str, kind: Option<&str>) -> String {
     {
         return letter.to_string();
     }
-    value.to_string()
+    without_zeros(value)
+}
+
+/// An array of characters is a text; what stands behind its end is none of it.
+fn without_zeros(value: &str) -> String {
+    let Some(text) = value.strip_prefix('"') else { return value.to_string() };
+    let text = match text.split_once("\", '\\000' <repeats ") {
+        Some((text, rest)) if !rest.contains('"') => text,
+        _ => text.strip_suffix('"').unwrap_or(text),
+    };
+    format!("\"{}\"", text.trim_end_matches("\\000"))
 }
 
 fn is_opaque(value: &str, kind: Option<&str>) -> bool {
@@ -154,7 +165,38 @@ fn is_opaque(value: &str, kind: Option<&str>) -> bool {
         || value.contains("{...}")
         || value.ends_with("...}")
         || (value.starts_with("std::") && (value.contains(" of length ") || value.contains(" with ")))
+        || value.starts_with("std::unique_ptr<")
+        || value.starts_with("std::shared_ptr<")
         || kind.is_some_and(|kind| value == kind)
+}
+
+/// Templates of the C++ library without the arguments that nobody writes.
+fn type_name(name: &str) -> String {
+    const UNSAID: [&str; 6] = [
+        ", std::allocator<",
+        ", std::less<",
+        ", std::default_delete<",
+        ", std::char_traits<",
+        ", std::hash<",
+        ", std::equal_to<",
+    ];
+    let mut name = name.replace("std::__cxx11::", "std::");
+    while let Some(start) = UNSAID.iter().filter_map(|unsaid| name.find(unsaid)).min() {
+        let mut depth = 0;
+        let ends = |c: char| {
+            depth += i32::from(c == '<') - i32::from(c == '>');
+            c == '>' && depth == 0
+        };
+        let Some(end) = name[start..].find(ends) else { break };
+        name.replace_range(start..=start + end, "");
+    }
+    name.replace(" >", ">").replace("std::basic_string<char>", "std::string")
+}
+
+/// `std::vector of length 3, capacity 4`, `std::map with 2 elements`.
+fn count(value: &str, _: Option<&str>) -> Option<u64> {
+    let (_, rest) = value.split_once(" of length ").or_else(|| value.split_once(" with "))?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Reads the type and the value that the function returned, apart by a tab.
@@ -175,11 +217,25 @@ mod tests {
             ("0x0", Some("int"), "0x0"),
             ("97 'a'", Some("char"), "'a'"),
             ("-1 '\\377'", Some("signed char"), "'\\377'"),
-            ("\"in buffer\"", Some("char [11]"), "\"in buffer\""),
+            ("\"in buffer\\000\\000\"", Some("char [11]"), "\"in buffer\""),
+            ("\"ab\", '\\000' <repeats 13 times>", Some("char [16]"), "\"ab\""),
+            ("\"ab\\000cd\"", Some("char [6]"), "\"ab\\000cd\""),
+            ("0x7ffe {x = 1}", Some("P *"), "&{x = 1}"),
         ];
         for (value, kind, expected) in cases {
             assert_eq!(tidy(value, kind), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn types_are_as_people_write_them() {
+        let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+        assert_eq!(type_name(string), "std::string");
+        let map =
+            format!("std::map<{string}, int, std::less<{string} >, std::allocator<std::pair<{string} const, int> > >");
+        assert_eq!(type_name(&map), "std::map<std::string, int>");
+        assert_eq!(type_name("P *"), "P *");
+        assert_eq!(type_name("a<, std::less<"), "a<, std::less<");
     }
 
     #[test]

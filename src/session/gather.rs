@@ -356,8 +356,10 @@ impl Session {
         let opaque = (quirks.is_opaque)(value, variable.kind.as_deref());
         let text = (quirks.tidy)(value, variable.kind.as_deref());
         let count = variable.indexed_variables.or(variable.named_variables).and_then(|count| u64::try_from(count).ok());
-        let told = || (quirks.count)(value, variable.kind.as_deref());
-        let total = count.filter(|count| *count > 0).or_else(told);
+        // An adapter may give fewer than it says there are.
+        let told =
+            || (quirks.count)(value, variable.kind.as_deref()).filter(|_| quirks.pages_exactly || count.is_none());
+        let total = count.filter(|count| *count > 0).max(told());
         let from = if depth == 0 { view.from } else { 0 };
         let reference = variable.variables_reference;
         // A value asked for is gone down into as the view says; others only where their text says little.
@@ -372,7 +374,7 @@ impl Session {
         gather.nodes.push(Node {
             name: variable.name,
             text,
-            kind: variable.kind,
+            kind: variable.kind.as_deref().map(quirks.type_name),
             reference,
             total,
             depth,

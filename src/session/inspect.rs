@@ -355,6 +355,20 @@ impl Session {
             let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
             return self.answer(op, Ok(Answer::Exception(report)));
         }
+        if self.adapter.natives.why.is_some() {
+            // The stop itself was asked.
+            let (kind, message) = match &standing.reason {
+                crate::model::Reason::Signal { name, detail } => (name.clone(), detail.clone()),
+                crate::model::Reason::Exception { text } => match text.split_once(": ") {
+                    Some((kind, message)) => (kind.to_string(), Some(message.to_string())),
+                    None => (text.clone(), None),
+                },
+                _ => (String::new(), None),
+            };
+            let report =
+                ExceptionReport { kind: quoted(&kind), message: message.as_deref().map(quoted), ..Default::default() };
+            return self.answer(op, Ok(Answer::Exception(report)));
+        }
         if !self.capabilities.has("supportsExceptionInfoRequest") {
             let failure = self.unsupported("telling about exceptions", "where it happened: bugeye context");
             return self.answer(op, Err(failure));

@@ -3,7 +3,6 @@
 use serde_json::{Value as Json, json};
 
 use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait};
-use crate::adapters::Reverse;
 use crate::dap::Message;
 use crate::failure::Failure;
 use crate::model::{Ending, SessionState};
@@ -43,17 +42,9 @@ impl Session {
         }
         let top = self.standing.as_ref().and_then(|standing| standing.report.as_ref()?.frames.first());
         self.leaving = top.filter(|_| how == Resume::Finish).map(|frame| frame.function.clone());
-        let backwards = |reverse: Reverse| match how {
-            Resume::Back => reverse.back,
-            _ => reverse.to_breakpoint,
-        };
-        let native = native_reverse.map(backwards);
+        let native = native_reverse.map(|reverse| reverse.command(&how));
         let command = match how {
-            _ if native.is_some() => {
-                let expression = (self.adapter.quirks.raw)(native.unwrap_or_default());
-                arguments = json!({ "expression": expression, "context": "repl" });
-                "evaluate"
-            }
+            _ if native.is_some() => "evaluate",
             Resume::Continue => "continue",
             Resume::Next => "next",
             Resume::Step => "stepIn",
@@ -89,6 +80,11 @@ impl Session {
         self.set_state(SessionState::Running);
         self.record("continued", Some(current), json!({ "how": native.unwrap_or(command) }));
         self.add_waiter(op, wait);
+        let (command, arguments) = match native {
+            Some(native) => self.native_request(native),
+            None if command == "continue" && !single => self.plain_continue(current),
+            None => (command, arguments),
+        };
         self.request(command, arguments, Pending::Resume(op), self.limits.request);
         if together {
             self.queue.clear();
@@ -106,12 +102,9 @@ impl Session {
             Err(message) => {
                 self.resuming = false;
                 self.early = None;
-                let mut failure = self.adapter_failure("the program could not be resumed", &message);
-                if self.adapter.natives.reverse.is_some() && message.contains("does not support this command") {
-                    failure = Failure::wrong_state("nothing was recorded to go back in")
-                        .hint("record from the beginning: bugeye restart --record")
-                        .hint("or from here on: bugeye raw 'record full'");
-                }
+                let failure = self
+                    .nothing_recorded(&message)
+                    .unwrap_or_else(|| self.adapter_failure("the program could not be resumed", &message));
                 self.fail_waiter(op, failure);
                 if self.standing.is_none()
                     && let Some(stood) = self.stood.take()

@@ -172,28 +172,7 @@ impl Session {
         !entry
     }
 
-    fn begin_recording(&mut self, body: StoppedBody) {
-        self.to_record = false;
-        let command = self.adapter.natives.reverse.map_or("", |reverse| reverse.record);
-        let arguments = json!({ "expression": (self.adapter.quirks.raw)(command), "context": "repl" });
-        self.recording_at = Some(body);
-        self.request("evaluate", arguments, Pending::Record, self.limits.request);
-    }
-
-    /// The recording has begun: the stop it began at is looked at as any other.
-    pub(super) fn on_recording(&mut self, result: Result<Json, String>) {
-        let Some(body) = self.recording_at.take() else { return };
-        match result {
-            Ok(_) => self.arrive(body),
-            Err(message) => {
-                self.entered();
-                let text = format!("the recording could not begin: {}", super::first_lines(&message));
-                self.make_standing(body.thread_id, Reason::Other { text });
-            }
-        }
-    }
-
-    fn entered(&mut self) {
+    pub(super) fn entered(&mut self) {
         self.entering = false;
         if self.bound.remove(&ENTRY_ID).is_some() {
             self.refresh_breakpoints();
@@ -244,7 +223,7 @@ impl Session {
         self.after_hits(ids);
     }
 
-    fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
+    pub(super) fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
         self.asked_to_pause = false;
         self.stops += 1;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
@@ -397,7 +376,8 @@ impl Session {
         self.early = None;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
         self.set_state(SessionState::Running);
-        self.request("continue", json!({ "threadId": thread }), Pending::GoOn(thread), self.limits.request);
+        let (command, arguments) = self.plain_continue(thread);
+        self.request(command, arguments, Pending::GoOn(thread), self.limits.request);
     }
 
     /// A program that can't be let go on has stopped after all.
@@ -418,9 +398,6 @@ impl Session {
     /// Collects the report of the stop just made.
     pub(super) fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
-        if let Some(Standing { reason: Reason::Watch { .. }, .. }) = &self.standing {
-            self.ask_watch_values();
-        }
         if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
             && text.is_empty()
         {
@@ -430,6 +407,12 @@ impl Session {
             } else if self.capabilities.has("supportsExceptionInfoRequest") {
                 let arguments = json!({ "threadId": thread });
                 self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
+            }
+        }
+        if let Some(Standing { reason, .. }) = &self.standing {
+            let unknown = matches!(reason, Reason::Exception { text } if text.is_empty()) && !self.watches.is_empty();
+            if unknown || matches!(reason, Reason::Watch { .. }) {
+                self.ask_watch_values();
             }
         }
         let frames = if self.may_be_elsewhere() { view.frames.max(LIBRARY_FRAMES) } else { view.frames };

@@ -193,10 +193,13 @@ impl Session {
         let text = read::<EvaluateBody>(&body).result;
         let values = (watching.values)(&text);
         let Some(standing) = &mut self.standing else { return };
-        let gone = (watching.gone)(&text).and_then(|number| self.watches.iter().position(|w| w.number == number));
-        if let Some(index) = gone {
-            let line = self.watches.remove(index).line;
-            let text = format!("watch {} is over: `{}` is gone with its function", line.id, line.expression);
+        let gone = (watching.gone)(&text);
+        let (over, left) = std::mem::take(&mut self.watches).into_iter().partition(|w| gone.contains(&w.number));
+        self.watches = left;
+        if !over.is_empty() {
+            let over: Vec<Watched> = over;
+            let names: Vec<String> = over.iter().map(|w| format!("{} {}", w.line.id, w.line.expression)).collect();
+            let text = format!("watch {} is over: its function has returned", names.join(", "));
             standing.reason = Reason::Other { text };
             return;
         }
@@ -205,7 +208,7 @@ impl Session {
             let Some((_, before, now)) = values.iter().find(|(number, ..)| *number == watch.number) else { continue };
             let changed = watch.line.value != *now;
             // Without a number in the event, the one whose value changed is the one.
-            if *id == watch.line.id || (*id == 0 && changed) {
+            if *id == watch.line.id || (*id == 0 && (changed || values.len() == 1)) {
                 watch.line.hits += 1;
                 *id = watch.line.id;
                 expression.clone_from(&watch.line.expression);

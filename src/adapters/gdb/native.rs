@@ -1,7 +1,6 @@
 //! gdb's own commands, for what its side of the protocol lacks.
 
 use crate::adapters::{Access, Natives, Reverse, Watching};
-use crate::dap::types::StoppedBody;
 use crate::model::{Reason, Target};
 
 pub const NATIVES: Natives = Natives {
@@ -42,7 +41,8 @@ pub const NATIVES: Natives = Natives {
         list: "python bugeye.watched()",
         values,
         gone,
-        stopped: |stopped: &StoppedBody| stopped.hit_breakpoint_ids.first().and_then(|id| u32::try_from(*id).ok()),
+        // Several may be named, with others that did not stop it.
+        stopped: |_| None,
     }),
     thrown_type: Some(("$_bugeye_thrown()", |value, wanted| {
         let name = |text: &str| text.trim_matches('"').replace(' ', "");
@@ -54,10 +54,12 @@ pub const NATIVES: Natives = Natives {
     version: Some("python print(gdb.VERSION)"),
     reverse: Some(Reverse {
         record: "record full",
-        back: "reverse-next &",
-        to_breakpoint: "reverse-continue &",
+        back: "python bugeye.back('reverse-next &')",
+        to_breakpoint: "python bugeye.back('reverse-continue &')",
+        not_recorded: "does not support this command",
         env: RECORDABLE,
     }),
+    go: Some("python bugeye.go('continue &')"),
     ..Natives::NONE
 };
 
@@ -163,8 +165,8 @@ fn values(answer: &str) -> Vec<(u32, Option<String>, Option<String>)> {
 }
 
 /// Reads `number, gone`.
-fn gone(answer: &str) -> Option<u32> {
-    answer.lines().find_map(|line| line.strip_suffix("\tgone")?.parse().ok())
+fn gone(answer: &str) -> Vec<u32> {
+    answer.lines().filter_map(|line| line.strip_suffix("\tgone")?.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -192,7 +194,7 @@ mod tests {
         }
         assert_eq!(values("2\t0\t1\n"), [(2, Some("0".into()), Some("1".into()))]);
         assert_eq!(values("2\t\t1\n"), [(2, None, Some("1".into()))]);
-        assert_eq!((gone("3\tgone\n"), gone("3\t0\t1\n")), (Some(3), None));
+        assert_eq!((gone("3\tgone\n4\tgone\n"), gone("3\t0\t1\n")), (vec![3, 4], vec![]));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub const NATIVES: Natives = Natives {
         remove: |number| format!("watchpoint delete {number}"),
         list: "watchpoint list",
         values,
-        gone: |_| None,
+        gone: |_| Vec::new(),
         stopped: |stopped: &StoppedBody| number_after(stopped.description.as_deref()?, "watchpoint "),
     }),
     // The second argument of __cxa_throw is the type's description, whose second word points to the mangled name.
