@@ -290,7 +290,7 @@ pub struct Quirks {
     /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
     /// the inner frames that stand at the same function and line.
     pub arguments: Arguments,
-    /// `catch` words that are function breakpoints here: (word, function).
+    /// `catch` words that are function breakpoints here: (word, function); a word may have several.
     pub catch_functions: &'static [(&'static str, &'static str)],
     /// `catch` words and the adapter's filters they mean.
     pub catch_words: &'static [(&'static str, &'static str)],
@@ -356,6 +356,8 @@ pub struct Quirks {
     pub attach_runs: bool,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
+    /// A function as the debugger wants it named in this program, where a short name is not enough.
+    pub function_in: fn(&Target, name: &str) -> String,
 }
 
 impl Quirks {
@@ -407,6 +409,7 @@ impl Quirks {
         runs_in_terminal: false,
         attach_runs: false,
         entry_function: None,
+        function_in: |_, name| name.to_string(),
     };
 }
 
