@@ -212,6 +212,8 @@ pub struct Quirks {
     pub hit_ids: fn(&crate::dap::types::StoppedBody) -> Vec<i64>,
     /// Exceptions that are no stop: the program goes on by itself.
     pub ignored_exceptions: &'static [&'static str],
+    /// Exceptions by which a test says that it is skipped: no stop where only its failures are wanted.
+    pub skip_exceptions: &'static [&'static str],
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
     /// The assignment that `set` evaluates where there is no `setExpression`.
@@ -287,6 +289,7 @@ impl Quirks {
         prelude: &[],
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
+        skip_exceptions: &[],
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| String::new(), |_| Vec::new()),

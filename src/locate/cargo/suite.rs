@@ -3,8 +3,8 @@
 use super::Line;
 use super::built::{Artifact, Built, describe};
 use crate::failure::Failure;
+use crate::locate::scan::no_such_test as no_such_test_of;
 use crate::locate::{Build, Kept, Plan, Program};
-use crate::nearest::nearest;
 
 /// Options of the test harness that take the next word as their value.
 const VALUED: [&str; 7] = ["--skip", "--test-threads", "--logfile", "--format", "--color", "--shuffle-seed", "-Z"];
@@ -223,24 +223,11 @@ fn ambiguous(found: &[(&Suite, &String)], wanted: &Wanted) -> Failure {
 }
 
 fn no_such_test(suites: &[Suite], wanted: &Wanted) -> Failure {
-    let count: usize = suites.iter().map(|suite| suite.tests.len()).sum();
-    let name = wanted.names.join("`, `");
-    let mut failure = match (wanted.names.is_empty(), count) {
-        (_, 0) => Failure::not_found("the project has no tests"),
-        (true, _) => Failure::not_found("every test is skipped"),
-        (false, 1) => Failure::not_found(format!("no test is called `{name}`; there is one test")),
-        (false, count) => Failure::not_found(format!("no test is called `{name}`; there are {count} tests")),
-    };
-    let known = || suites.iter().flat_map(|suite| suite.tests.iter().map(String::as_str));
-    let last = |test| str::rsplit(test, "::").next().unwrap_or(test);
-    let whole = nearest(&name, known());
-    let near = whole.or_else(|| {
-        let near = nearest(&name, known().map(last))?;
-        known().find(|test| last(test) == near)
-    });
-    if let Some(near) = near {
-        failure = failure.hint(format!("did you mean {near}?"));
+    let known = suites.iter().flat_map(|suite| suite.tests.iter().map(String::as_str));
+    if wanted.names.is_empty() && known.clone().next().is_some() {
+        return Failure::not_found("every test is skipped");
     }
+    let failure = no_such_test_of(&wanted.names.join("`, `"), known);
     failure.hint("list them: cargo test -- --list")
 }
 
