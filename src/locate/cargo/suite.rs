@@ -174,9 +174,10 @@ fn ask_next(mut search: Search) -> Result<Plan, Failure> {
 /// The executable that has what is wanted.
 fn decide(suites: &[Suite], mut wanted: Wanted) -> Result<Plan, Failure> {
     let mut notes = Vec::new();
+    let asked = wanted.names.clone();
+    let called = |test: &str| asked.iter().any(|name| is_called(test, name));
     if wanted.exact && suites.iter().all(|suite| wanted.matching(&suite.tests).is_empty()) {
         // The name alone, without the modules around it.
-        let called = |test: &String| wanted.names.iter().any(|name| is_called(test, name));
         let of = |suite| move |test| (suite, test);
         let found: Vec<(&Suite, &String)> =
             suites.iter().flat_map(|suite| suite.tests.iter().filter(|test| called(test)).map(of(suite))).collect();
@@ -198,7 +199,13 @@ fn decide(suites: &[Suite], mut wanted: Wanted) -> Result<Plan, Failure> {
     let whole: Vec<(&Suite, &String)> = suites.iter().filter_map(|suite| first(suite, true)).collect();
     let any: Vec<(&Suite, &String)> = suites.iter().filter_map(|suite| first(suite, false)).collect();
     match (whole.as_slice(), any.as_slice()) {
-        ([(only, _)], _) | (_, [(only, _)]) => Ok(only.debug(&wanted, notes)),
+        ([(only, test)], _) | (_, [(only, test)]) => {
+            let others = suites.iter().flat_map(|suite| &suite.tests).filter(|other| called(other) && other != test);
+            if wanted.exact {
+                notes.extend(others.map(|other| format!("another is called so: {other}")));
+            }
+            Ok(only.debug(&wanted, notes))
+        }
         (_, []) => Err(no_such_test(suites, &wanted)),
         ([], several) | (several, _) => Err(ambiguous(several, &wanted)),
     }

@@ -97,7 +97,7 @@ fn split(command: &str) -> Option<Vec<Vec<String>>> {
     parts.iter().all(|part| !part.is_empty()).then_some(parts)
 }
 
-/// Whether a command starts something of the project: a file of it, or a tool that does so.
+/// Whether a command starts something of the project: a file of it, be it yet to be made, or a tool that does so.
 pub fn is_of_project(words: &[String], folder: &Path) -> bool {
     const TOOLS: [&str; 14] = [
         "make", "gmake", "cargo", "ctest", "go", "node", "npm", "npx", "pytest", "ruby", "bundle", "java", "php", "uv",
@@ -109,12 +109,10 @@ pub fn is_of_project(words: &[String], folder: &Path) -> bool {
     }
     // What is found by its name alone is the system's; so is what lies with it, unless the project does, too.
     const SYSTEM: [&str; 5] = ["/bin", "/sbin", "/usr", "/lib", "/opt"];
-    let Some(path) = first.contains('/').then(|| folder.join(first)).filter(|path| path.is_file()) else {
-        return false;
-    };
+    let Some(path) = first.contains('/').then(|| folder.join(first)) else { return false };
     let is_system = SYSTEM.iter().any(|root| path.starts_with(root)) && !path.starts_with(folder);
     let is_shell = |words: Vec<String>| words.iter().any(|word| word.ends_with("sh"));
-    !is_system && !head_of(&path).ok().and_then(|head| shebang(&head)).is_some_and(is_shell)
+    !is_system && !path.is_dir() && !head_of(&path).ok().and_then(|head| shebang(&head)).is_some_and(is_shell)
 }
 
 #[cfg(test)]

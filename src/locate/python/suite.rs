@@ -10,9 +10,8 @@ use crate::locate::{Asked, head_of, scan, shebang};
 /// Files that hold pytest's settings.
 const SETTINGS: [&str; 5] = ["pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"];
 
-/// Files that a Python project has.
-const MARKS: [&str; 7] =
-    ["pyproject.toml", "pytest.ini", "setup.cfg", "setup.py", "tox.ini", "conftest.py", "requirements.txt"];
+/// Files that mark the folder of a Python project.
+const MARKS: [&str; 6] = ["pyproject.toml", "pytest.ini", "setup.cfg", "setup.py", "tox.ini", "requirements.txt"];
 
 /// One test as it stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +25,7 @@ struct Found {
 
 /// The command line for one test: `name`, `Class::name`, `name[parameter]`, `file.py::name`, `module.Class.name`.
 pub fn test(project: &Path, name: &str, asked: &Asked) -> Result<Option<Vec<String>>, Failure> {
-    let has_files = |folder: PathBuf| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| is_test_file(&name))
-    };
-    let is_project = MARKS.iter().any(|mark| project.join(mark).is_file())
-        || ["", "tests", "test"].iter().any(|folder| has_files(project.join(folder)));
-    if !is_project {
+    if !is_project(project) {
         return Ok(None);
     }
     let tests: Vec<Found> =
@@ -58,6 +51,18 @@ pub fn test(project: &Path, name: &str, asked: &Asked) -> Result<Option<Vec<Stri
             Err(several.iter().take(7).fold(failure, |failure, test| failure.hint(hint(test))))
         }
     }
+}
+
+/// A folder that says so; one with tests only where none around it does.
+fn is_project(folder: &Path) -> bool {
+    let is_marked = |folder: &Path| MARKS.iter().any(|mark| folder.join(mark).is_file());
+    let has_tests = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| is_test_file(&name))
+    };
+    is_marked(folder)
+        || (!folder.ancestors().take(8).any(is_marked)
+            && ["", "tests", "test"].iter().any(|name| has_tests(folder.join(name))))
 }
 
 fn is_test_file(name: &str) -> bool {
