@@ -75,6 +75,7 @@ pub const DEBUGPY: Adapter = Adapter {
         runs_in_terminal: true,
         attach_runs: true,
         entry_function: None,
+        output_events: false,
     },
     natives: Natives {
         failure: |_| None,

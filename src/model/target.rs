@@ -14,6 +14,8 @@ pub enum Target {
     Attach {
         pid: u32,
         program: Option<PathBuf>,
+        /// Fields of a launch configuration or of the user's own adapter, laid over the adapter's own arguments.
+        extra: Map<String, Value>,
     },
     /// A program that waits at an address for a debugger.
     Remote(Remote),

@@ -43,7 +43,7 @@ impl Session {
     fn target_summary(&self) -> Json {
         match &self.target {
             Target::Launch(launch) => json!({ "program": launch.program, "args": launch.args, "cwd": launch.cwd }),
-            Target::Attach { pid, program } => json!({ "pid": pid, "program": program }),
+            Target::Attach { pid, program, .. } => json!({ "pid": pid, "program": program }),
             Target::Remote(remote) => json!({ "host": remote.host, "port": remote.port, "program": remote.program }),
             Target::Core { core, program } => json!({ "core": core, "program": program }),
         }
@@ -88,8 +88,9 @@ impl Session {
             Target::Launch(launch) => {
                 Ok(("launch", overlaid((self.adapter.launch)(launch, &self.stdio), &launch.extra)))
             }
-            Target::Attach { pid, program } => {
-                Ok(("attach", (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref())))
+            Target::Attach { pid, program, extra } => {
+                let arguments = (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref());
+                Ok(("attach", overlaid(arguments, extra)))
             }
             Target::Remote(remote) => match self.adapter.remote {
                 Some(Reach::Through(arguments) | Reach::Direct(arguments)) => {
@@ -341,8 +342,13 @@ impl Session {
             return;
         }
         let body: types::OutputBody = read(body);
-        // The program's own streams come another way: what an adapter says is its own.
-        self.out.push(Effect::Output { stream: Stream::Console, text: body.output });
+        // Where the program's own streams come another way, what an adapter says is its own.
+        let stream = match body.category.as_deref() {
+            Some("stdout") if self.adapter.quirks.output_events => Stream::Stdout,
+            Some("stderr") if self.adapter.quirks.output_events => Stream::Stderr,
+            _ => Stream::Console,
+        };
+        self.out.push(Effect::Output { stream, text: body.output });
     }
 
     pub(super) fn on_exited(&mut self, body: &Json) {
