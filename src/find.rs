@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::adapters::{Adapter, Found};
+use crate::adapters::{Adapter, Found, own};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
@@ -86,9 +86,12 @@ fn find_configured(
 ) -> Result<Found, Failure> {
     let wrong = |what: &str| {
         let config = paths.config_file();
-        Failure::refused(format!("the configured path of {} {what}: {}", adapter.id, path.display()))
-            .hint(format!("correct `[adapters.{}] path` in {}", adapter.id, config.display()))
-            .hint(format!("or remove it and run `bugeye setup {}`", adapter.install.setup_name))
+        let failure = Failure::refused(format!("the configured path of {} {what}: {}", adapter.id, path.display()))
+            .hint(format!("correct `[adapters.{}] path` in {}", adapter.id, config.display()));
+        match own::of(adapter) {
+            Some(_) => failure,
+            None => failure.hint(format!("or remove it and run `bugeye setup {}`", adapter.install.setup_name)),
+        }
     };
     if !path.exists() {
         return Err(wrong("does not exist"));
@@ -307,6 +310,10 @@ fn is_executable(path: &Path) -> bool {
 }
 
 fn not_installed(adapter: &Adapter) -> Failure {
+    if let Some(own) = own::of(adapter) {
+        return Failure::refused(format!("{} can't be started: there is no program `{}` on PATH", adapter.id, own.program))
+            .hint(format!("correct `command` below [adapters.{}] in config.toml", adapter.id));
+    }
     Failure::refused(format!("{} is not installed (it debugs {})", adapter.id, adapter.languages.join(", ")))
         .hint(format!("bugeye setup {}", adapter.install.setup_name))
 }

@@ -121,9 +121,6 @@ impl Session {
             let mut failure = self.adapter_failure(what, &message);
             if matches!(self.target, Target::Launch(_)) {
                 failure = failure.hint("does it run by itself? check the adapter, too: bugeye doctor");
-            } else if matches!(self.target, Target::Attach { .. }) {
-                failure = failure
-                    .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
             self.fail_start(&failure);
         }
@@ -203,7 +200,7 @@ impl Session {
                 let wait = Wait { limit: self.limits.launch, view: crate::model::View::default() };
                 self.add_waiter(op, wait);
                 self.release();
-                if attached && self.adapter.quirks.attach_runs {
+                if self.is_attached() && self.adapter.quirks.attach_runs {
                     self.send_pause(op);
                 }
             }
@@ -326,6 +323,10 @@ impl Session {
 
     pub(super) fn on_process(&mut self, body: &Json) {
         let body: types::ProcessBody = read(body);
+        // The number is another machine's, or by now another process's.
+        if matches!(self.target, Target::Remote(_) | Target::Core { .. }) {
+            return;
+        }
         if let Some(pid) = body.system_process_id.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0) {
             self.pid = Some(pid);
             self.out.push(Effect::Watch { pid });
