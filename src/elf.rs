@@ -164,9 +164,8 @@ mod tests {
         files.extend([word(0x1000), word(0x2000), word(0), word(0x5000), word(0x6000), word(0)].concat());
         files.extend(b"/lib/ld.so\0/p/app\0");
         let note = |kind: u64, body: &[u8]| {
-            let mut note = [5u32, u32::try_from(body.len()).unwrap(), u32::try_from(kind).unwrap()]
-                .map(u32::to_le_bytes)
-                .concat();
+            let mut note =
+                [5u32, u32::try_from(body.len()).unwrap(), u32::try_from(kind).unwrap()].map(u32::to_le_bytes).concat();
             note.extend(b"CORE\0\0\0\0");
             note.extend(body);
             note.resize(note.len().next_multiple_of(4), 0);

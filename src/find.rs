@@ -311,8 +311,11 @@ fn is_executable(path: &Path) -> bool {
 
 fn not_installed(adapter: &Adapter) -> Failure {
     if let Some(own) = own::of(adapter) {
-        return Failure::refused(format!("{} can't be started: there is no program `{}` on PATH", adapter.id, own.program))
-            .hint(format!("correct `command` below [adapters.{}] in config.toml", adapter.id));
+        return Failure::refused(format!(
+            "{} can't be started: there is no program `{}` on PATH",
+            adapter.id, own.program
+        ))
+        .hint(format!("correct `command` below [adapters.{}] in config.toml", adapter.id));
     }
     Failure::refused(format!("{} is not installed (it debugs {})", adapter.id, adapter.languages.join(", ")))
         .hint(format!("bugeye setup {}", adapter.install.setup_name))

@@ -148,8 +148,9 @@ fn attach(pid: u32, program: Option<&str>) -> Value {
 /// The program is where a server of gdb's protocol has it.
 fn remote(remote: &Remote) -> Value {
     let host = if remote.host.contains(':') { format!("[{}]", remote.host) } else { remote.host.clone() };
+    let address = word(&format!("connect://{host}:{}", remote.port));
     let mut arguments = json!({
-        "attachCommands": [format!("gdb-remote {}", word(&format!("{host}:{}", remote.port)))],
+        "attachCommands": [format!("process connect --plugin gdb-remote {address}")],
         "enableAutoVariableSummaries": true,
         "stopOnEntry": true,
     });

@@ -33,6 +33,7 @@ pub struct Definition {
     pub hit_condition: HitCondition,
     /// `catch` words and the adapter's filters they mean.
     pub catch: Vec<(String, String)>,
+    pub ignored_exceptions: Vec<String>,
 }
 
 /// How pass N and every later one is said.
@@ -72,7 +73,7 @@ pub fn register(definitions: Vec<Definition>) {
     }
 }
 
-/// The user's adapters, in the order of the file.
+/// The user's adapters, by name.
 #[must_use]
 pub fn all() -> Vec<&'static Own> {
     REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -116,9 +117,7 @@ fn made(definition: Definition) -> &'static Own {
         quirks: Quirks {
             runs_in_terminal: definition.runs_in_terminal,
             attach_runs: definition.attach_runs,
-            output_events: definition
-                .output_events
-                .unwrap_or(!named && !inherited && !definition.runs_in_terminal),
+            output_events: definition.output_events.unwrap_or(!named && !inherited && !definition.runs_in_terminal),
             entry_function: definition.entry_function.as_ref().map(text),
             eval_context: definition.eval_context.as_ref().map_or(plain.eval_context, text),
             print_contexts: definition.print_contexts.as_deref().map_or(plain.print_contexts, texts),
@@ -127,9 +126,8 @@ fn made(definition: Definition) -> &'static Own {
                 HitCondition::Number => |n| n.to_string(),
                 HitCondition::PassedOver => |n| n.saturating_sub(1).to_string(),
             },
-            catch_words: Box::leak(
-                definition.catch.iter().map(|(word, filter)| (text(word), text(filter))).collect(),
-            ),
+            catch_words: Box::leak(definition.catch.iter().map(|(word, filter)| (text(word), text(filter))).collect()),
+            ignored_exceptions: texts(&definition.ignored_exceptions),
             ..Quirks::PLAIN
         },
         natives: Natives::NONE,
@@ -312,6 +310,7 @@ mod tests {
             print_contexts: None,
             hit_condition: HitCondition::Number,
             catch: vec![("uncaught".into(), "unhandled".into())],
+            ignored_exceptions: Vec::new(),
         }
     }
 
@@ -345,12 +344,8 @@ mod tests {
         fill(&own.adapter, &mut target, &stdio).unwrap();
         let Target::Attach { extra, .. } = target else { unreachable!() };
         assert_eq!(Value::Object(extra), json!({ "id": 7, "text": "pid 7" }));
-        let mut target = Target::Remote(crate::model::Remote {
-            host: "h".into(),
-            port: 1,
-            program: None,
-            extra: Map::new(),
-        });
+        let mut target =
+            Target::Remote(crate::model::Remote { host: "h".into(), port: 1, program: None, extra: Map::new() });
         assert_eq!(fill(&own.adapter, &mut target, &stdio), Err("remote"));
         assert_eq!((own.adapter.quirks.hit_condition)(3), "3");
         assert_eq!(own.adapter.quirks.catch_words, [("uncaught", "unhandled")]);

@@ -15,7 +15,7 @@ use crate::nearest::nearest;
 /// What may be said about a built-in adapter.
 const PLACE_KEYS: [&str; 2] = ["path", "args"];
 /// What only an own adapter's table has.
-const OWN_KEYS: [&str; 15] = [
+const OWN_KEYS: [&str; 17] = [
     "command",
     "way",
     "languages",
@@ -31,6 +31,8 @@ const OWN_KEYS: [&str; 15] = [
     "eval_context",
     "print_contexts",
     "hit_condition",
+    "catch",
+    "ignored_exceptions",
 ];
 
 type Key<'i> = Spanned<std::borrow::Cow<'i, str>>;
@@ -71,7 +73,8 @@ impl Field<'_, '_> {
     /// A table of arguments with placeholders.
     fn template(&self) -> Result<Map<String, Value>, Failure> {
         let table = self.value.get_ref().as_table().ok_or_else(|| self.wrong("a table of arguments"))?;
-        let fields = Value::Object(table.iter().map(|(name, value)| (name.get_ref().to_string(), json(value))).collect());
+        let fields =
+            Value::Object(table.iter().map(|(name, value)| (name.get_ref().to_string(), json(value))).collect());
         if let Some(placeholder) = wrong_placeholder(&fields) {
             let at = self.value.span().start;
             if WHOLES.contains(&placeholder.as_str()) {
@@ -109,7 +112,7 @@ pub(super) fn adapter(source: &Source<'_>, name: &Key<'_>, table: &DeTable<'_>) 
     for (key, value) in table {
         let key_name: &str = key.get_ref();
         let field = Field { source, name: key_name, value };
-        if key_name == "catch" || OWN_KEYS.contains(&key_name) {
+        if OWN_KEYS.contains(&key_name) {
             first_own.get_or_insert((key.span().start, key_name.to_string()));
         }
         match key_name {
@@ -141,16 +144,14 @@ pub(super) fn adapter(source: &Source<'_>, name: &Key<'_>, table: &DeTable<'_>) 
             "eval_context" => own.eval_context = Some(field.text("a word, in quotes")?),
             "print_contexts" => own.print_contexts = Some(field.words()?),
             "hit_condition" => {
-                let forms = [
-                    (">=N", HitCondition::AtLeast),
-                    ("N", HitCondition::Number),
-                    ("N-1", HitCondition::PassedOver),
-                ];
+                let forms =
+                    [(">=N", HitCondition::AtLeast), ("N", HitCondition::Number), ("N-1", HitCondition::PassedOver)];
                 own.hit_condition = field.one_of(&forms)?;
             }
             "catch" => own.catch = field.pairs()?,
+            "ignored_exceptions" => own.ignored_exceptions = field.words()?,
             other => {
-                let known = PLACE_KEYS.into_iter().chain(OWN_KEYS).chain(["catch"]);
+                let known = PLACE_KEYS.into_iter().chain(OWN_KEYS);
                 return Err(source.unknown(key.span().start, "setting of an adapter", other, known));
             }
         }
@@ -242,6 +243,7 @@ fn empty(name: &str) -> Definition {
         print_contexts: None,
         hit_condition: HitCondition::default(),
         catch: Vec::new(),
+        ignored_exceptions: Vec::new(),
     }
 }
 

@@ -23,8 +23,14 @@ pub enum Aim {
     /// A process by its name.
     Named(String),
     /// The next process of this name.
-    WaitFor { name: String, limit: Duration },
-    Address { host: String, port: u16 },
+    WaitFor {
+        name: String,
+        limit: Duration,
+    },
+    Address {
+        host: String,
+        port: u16,
+    },
     Core(PathBuf),
 }
 
@@ -44,9 +50,11 @@ impl Aim {
         if host.contains('/') || port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(Self::Named(text.into()));
         }
-        let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
-            Failure::usage(format!("`{text}` has no port; one is a number from 1 to 65535"))
-        })?;
+        let port = port
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(|| Failure::usage(format!("`{text}` has no port; one is a number from 1 to 65535")))?;
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let host = if host.is_empty() || host == "*" { "127.0.0.1" } else { host };
         Ok(Self::Address { host: host.into(), port })
@@ -78,28 +86,32 @@ fn process_target(pid: u32, blueprint: &Blueprint) -> Result<Choice, Failure> {
 }
 
 /// Looks at what is new until something goes by that name. A process has its parent's name until it is another program,
-/// so those that were new before are looked at again.
+/// so each is looked at again; those that are old less often.
 async fn wait_for(name: &str, limit: Duration, caller: Option<u32>) -> Result<u32, Failure> {
     const PAUSE: Duration = Duration::from_millis(2);
+    const OLD_ONES_EVERY: u32 = 10;
     let deadline = Instant::now() + limit;
-    let known = pids();
-    loop {
-        let new: Vec<u32> = pids().into_iter().filter(|pid| !known.contains(pid)).collect();
-        let called = |pid: &u32| processes::look(*pid).is_some_and(|seen| seen.names.iter().any(|known| known == name));
-        if new.iter().any(called) {
-            // Only now the costly question, whose it is.
-            let found = processes::of_user(caller).into_iter().find(|seen| new.contains(&seen.pid) && called(&seen.pid));
-            if let Some(seen) = found {
-                return Ok(seen.pid);
-            }
+    let called = |pid: &u32| processes::look(*pid).is_some_and(|seen| seen.names.iter().any(|known| known == name));
+    let old = pids();
+    let had_it: Vec<u32> = old.iter().copied().filter(called).collect();
+    for round in 0u32.. {
+        let due = |pid: &u32| round % OLD_ONES_EVERY == 0 || !old.contains(pid);
+        let found: Vec<u32> =
+            pids().into_iter().filter(|pid| due(pid) && !had_it.contains(pid) && called(pid)).collect();
+        // Only now the costly question, whose it is.
+        if !found.is_empty()
+            && let Some(seen) = processes::of_user(caller).into_iter().find(|seen| found.contains(&seen.pid))
+        {
+            return Ok(seen.pid);
         }
         if Instant::now() >= deadline {
-            return Err(Failure::timed_out(format!("no process called `{name}` was started in {} s", limit.as_secs_f64()))
-                .hint("wait longer: --wait 5m")
-                .hint(format!("one that runs already: bugeye attach {name}")));
+            break;
         }
         tokio::time::sleep(PAUSE).await;
     }
+    Err(Failure::timed_out(format!("no process called `{name}` was started in {} s", limit.as_secs_f64()))
+        .hint("wait longer: --wait 5m")
+        .hint(format!("one that runs already: bugeye attach {name}")))
 }
 
 fn pids() -> Vec<u32> {
@@ -108,11 +120,15 @@ fn pids() -> Vec<u32> {
 }
 
 fn remote_target(host: &str, port: u16, blueprint: &Blueprint) -> Result<Choice, Failure> {
-    let remote =
-        Remote { host: host.into(), port, program: blueprint.symbols.clone(), extra: blueprint.extra.clone() };
-    let choice = |language| Choice { target: Target::Remote(remote.clone()), language, adapter: None, notes: Vec::new() };
-    if blueprint.adapter.is_some() {
-        return Ok(choice(""));
+    let choice = |language, program: Option<PathBuf>| Choice {
+        target: Target::Remote(Remote { host: host.into(), port, program, extra: blueprint.extra.clone() }),
+        language,
+        adapter: None,
+        notes: Vec::new(),
+    };
+    let symbols = blueprint.symbols.clone();
+    if super::launch::asked_adapter(blueprint).is_some() {
+        return Ok(choice("", symbols));
     }
     let which = "say which debugger waits there: --adapter NAME";
     let addresses: Vec<IpAddr> = (host, port)
@@ -125,7 +141,7 @@ fn remote_target(host: &str, port: u16, blueprint: &Blueprint) -> Result<Choice,
         return Err(Failure::usage(format!("what waits at {host}:{port} can't be seen from here")).hint(which));
     }
     match processes::listener(&addresses, port) {
-        Listener::Debugger { language, .. } => Ok(choice(language)),
+        Listener::Debugger { pid, language } => Ok(choice(language, symbols.or_else(|| processes::traced_by(pid)))),
         Listener::None => Err(Failure::not_found(format!("nothing listens at {host}:{port}"))
             .hint("is it started, and is that its port? look: ss -ltnp")),
         Listener::Hidden => {
@@ -155,7 +171,10 @@ fn core_target(core: &Path, program: Option<&Path>) -> Result<Choice, Failure> {
     if let (Some(named), Some(own)) = (program, &about.program)
         && named.file_name() != own.file_name()
     {
-        notes.push(format!("the core file says that it is of {}: with another program what is shown is wrong", own.display()));
+        notes.push(format!(
+            "the core file says that it is of {}: with another program what is shown is wrong",
+            own.display()
+        ));
     }
     let named = program.map(Path::to_path_buf);
     let program = match named.or(about.program) {
@@ -169,7 +188,8 @@ fn core_target(core: &Path, program: Option<&Path>) -> Result<Choice, Failure> {
                 .hint(format!("name it: bugeye start --core {shown} PROGRAM")));
         }
     };
-    let sections = elf::sections(&program).map_err(|error| Failure::io(format!("read {}", program.display()), &error))?;
+    let sections =
+        elf::sections(&program).map_err(|error| Failure::io(format!("read {}", program.display()), &error))?;
     let newer = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
     if newer(&program) > newer(core) {
         notes.push("the program was built after the core file: what is shown may be wrong".into());

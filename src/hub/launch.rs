@@ -151,8 +151,11 @@ impl Hub {
         let stdin_path = stdin_file.as_ref().map_or_else(|| path("stdin"), |file| file.to_string_lossy().into_owned());
         let stdio = Stdio { stdin: path("stdin"), stdout: path("stdout"), stderr: path("stderr") };
         adapters::own::fill(adapter, &mut choice.target, &stdio).map_err(|lacks| {
-            Failure::unsupported(format!("{} has no `{lacks}` in its table", adapter.id))
-                .hint(format!("add it below [adapters.{}] in {}", adapter.id, self.paths.config_file().display()))
+            Failure::unsupported(format!("{} has no `{lacks}` in its table", adapter.id)).hint(format!(
+                "add it below [adapters.{}] in {}",
+                adapter.id,
+                self.paths.config_file().display()
+            ))
         })?;
         let exe = own_executable()?;
         let streams = launched.then(|| Stdio { stdin: stdin_path, ..stdio.clone() });
@@ -246,7 +249,8 @@ impl Hub {
         if let Some(default) = serving().find(|adapter| default.is_some_and(|wanted| std::ptr::eq(wanted, *adapter))) {
             return Ok(default);
         }
-        let is_here = |adapter: &&'static Adapter| find::find_with(adapter, &self.paths, &self.config, env_path).is_ok();
+        let is_here =
+            |adapter: &&'static Adapter| find::find_with(adapter, &self.paths, &self.config, env_path).is_ok();
         let mut candidates = serving();
         match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only),
@@ -262,7 +266,7 @@ impl Hub {
 }
 
 /// The adapter that is asked for by name.
-fn asked_adapter(blueprint: &Blueprint) -> Option<String> {
+pub(super) fn asked_adapter(blueprint: &Blueprint) -> Option<String> {
     blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)))
 }
 

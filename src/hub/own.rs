@@ -47,6 +47,7 @@ fn file(word: &str, cwd: &Path, env_path: &str) -> Result<PathBuf, Failure> {
     }
     let elsewhere = (!word.contains('/')).then(|| find::on_path(word, env_path)).flatten();
     elsewhere.ok_or_else(|| {
-        Failure::not_found(format!("there is no {}", here.display())).hint("paths are relative to the current directory")
+        Failure::not_found(format!("there is no {}", here.display()))
+            .hint("paths are relative to the current directory")
     })
 }

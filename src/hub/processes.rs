@@ -105,11 +105,8 @@ fn exe_of(pid: u32) -> Option<PathBuf> {
 /// The process that is meant by a name: the one that is called so, else the one with it on its command line.
 pub fn named(name: &str, seen: &[Seen]) -> Result<u32, Failure> {
     let called: Vec<&Seen> = seen.iter().filter(|seen| seen.names.iter().any(|known| known == name)).collect();
-    let found = if called.is_empty() {
-        seen.iter().filter(|seen| seen.command.contains(name)).collect()
-    } else {
-        called
-    };
+    let found =
+        if called.is_empty() { seen.iter().filter(|seen| seen.command.contains(name)).collect() } else { called };
     match &found[..] {
         [one] => Ok(one.pid),
         [] => {
@@ -203,7 +200,8 @@ pub fn listener(addresses: &[IpAddr], port: u16) -> Listener {
     if sockets.is_empty() {
         return Listener::None;
     }
-    let holders: Vec<u32> = Table::read().iter().map(|process| process.pid).filter(|pid| holds(*pid, &sockets)).collect();
+    let holders: Vec<u32> =
+        Table::read().iter().map(|process| process.pid).filter(|pid| holds(*pid, &sockets)).collect();
     // A child may have inherited the socket; the one that is a debugger is meant.
     let servers = holders.iter().filter_map(|pid| server_language(&words_of(*pid)).map(|language| (*pid, language)));
     match (servers.min(), holders.first()) {
@@ -211,6 +209,14 @@ pub fn listener(addresses: &[IpAddr], port: u16) -> Listener {
         (None, Some(pid)) => Listener::Other { pid: *pid, command: shown(&words_of(*pid)) },
         (None, None) => Listener::Hidden,
     }
+}
+
+/// The program that a debugger's server has, where that is plain: symbols are best read from the file itself.
+#[must_use]
+pub fn traced_by(server: u32) -> Option<PathBuf> {
+    let traced = |pid: &u32| Ground::of(*pid).tracer.is_some_and(|(tracer, _)| tracer == server);
+    let found = Table::read().below(server).into_iter().map(|process| process.pid).find(traced)?;
+    exe_of(found).filter(|exe| exe.is_file())
 }
 
 /// The inodes of sockets that listen on a port, in the kernel's table.
@@ -292,7 +298,9 @@ impl Ground {
         let tracer = status(&pid.to_string(), "TracerPid").and_then(number).filter(|tracer| *tracer > 0);
         Self {
             exists: folder(pid).exists(),
-            scope: fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok().and_then(|text| text.trim().parse().ok()),
+            scope: fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+                .ok()
+                .and_then(|text| text.trim().parse().ok()),
             capable: capabilities.is_some_and(|bits| bits >> 19 & 1 == 1),
             in_container: Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists(),
             other_user: user.filter(|user| *user != rustix::process::geteuid().as_raw()),
@@ -313,8 +321,12 @@ impl Ground {
         if self.capable {
             return hints;
         }
-        if let Some(user) = self.other_user {
-            hints.push(format!("it belongs to another user: as that one, sudo -u '#{user}' bugeye attach {pid}"));
+        match self.other_user {
+            Some(0) => hints.push(format!("it belongs to root: sudo bugeye attach {pid}")),
+            Some(user) => {
+                hints.push(format!("it belongs to another user; as that one: sudo -u '#{user}' bugeye attach {pid}"));
+            }
+            None => {}
         }
         match self.scope {
             Some(1) => hints.push(
@@ -330,7 +342,7 @@ impl Ground {
             Some(3..) => hints.push("the kernel lets nobody attach until the next boot (ptrace_scope 3)".into()),
             _ => {}
         }
-        if self.in_container {
+        if self.in_container && self.other_user.is_none() {
             hints.push(
                 "in a container the right has to be given from outside: \
                  docker run --cap-add=SYS_PTRACE --security-opt seccomp=unconfined"
@@ -364,7 +376,10 @@ mod tests {
         assert_eq!(several.message, "2 processes are called `worker`; name one");
         assert_eq!(several.hints, ["bugeye attach 2: worker --queue web", "bugeye attach 3: worker --queue mail"]);
         let none = named("wrker", &all).unwrap_err();
-        assert_eq!((none.kind, &none.hints[..]), (crate::failure::Kind::NotFound, &["did you mean `worker`?".into()][..]));
+        assert_eq!(
+            (none.kind, &none.hints[..]),
+            (crate::failure::Kind::NotFound, &["did you mean `worker`?".into()][..])
+        );
     }
 
     #[test]

@@ -178,7 +178,12 @@ impl Op {
     pub const fn needs_a_process(&self) -> bool {
         matches!(
             self,
-            Self::Resume { .. } | Self::Pause(_) | Self::Watch { .. } | Self::Jump { .. } | Self::Catch(_) | Self::Detach
+            Self::Resume { .. }
+                | Self::Pause(_)
+                | Self::Watch { .. }
+                | Self::Jump { .. }
+                | Self::Catch(_)
+                | Self::Detach
         )
     }
 
