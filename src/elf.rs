@@ -33,7 +33,7 @@ pub fn sections(path: &Path) -> std::io::Result<Sections> {
         let name = strings.get(start..).unwrap_or_default().split(|byte| *byte == 0).next().unwrap_or_default();
         match name {
             b".debug_info" | b".zdebug_info" | b".gnu_debuglink" | b".debug_line" => found.has_debug_info = true,
-            b".gopclntab" | b".go.buildinfo" => found.language = "go",
+            b".go.buildinfo" | b".note.go.buildid" => found.language = "go",
             b".comment" => {
                 let text = read_at(&mut file, section(index, 24, 8), section(index, 32, 8).min(1 << 16))?;
                 if text.windows(14).any(|window| window == b"rustc version ") {

@@ -4,6 +4,7 @@
 //! `status`, `sessions` and `stop` answer at once whatever the other commands do.
 
 pub mod attach;
+pub mod build;
 pub mod launch;
 mod own;
 pub mod places;

@@ -195,7 +195,7 @@ fn core_target(core: &Path, program: Option<&Path>) -> Result<Choice, Failure> {
         notes.push("the program was built after the core file: what is shown may be wrong".into());
     }
     if !sections.has_debug_info {
-        notes.push("no debug information: lines and variables can't be shown; build it with -g".into());
+        notes.push(crate::locate::NO_DEBUG_INFO.into());
     }
     let target = Target::Core { core: core.to_path_buf(), program: Some(program) };
     Ok(Choice { target, language: sections.language, adapter: None, notes })

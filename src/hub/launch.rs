@@ -10,15 +10,15 @@ use tokio::sync::mpsc;
 
 use super::attach::{self, Aim, Foreign};
 use super::wishes::reanchor;
-use super::{Context, Hub, Live, lock, own, places};
+use super::{Context, Hub, Live, build, lock, own, places};
 use crate::adapters::{self, Adapter, Stdio};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::find;
+use crate::locate::{self, Asked};
 use crate::model::{Breakpoint, Launch, SessionState, Stdin, Target};
 use crate::output::Ring;
 use crate::process::{Plan, Supervised};
-use crate::program;
 use crate::runner;
 use crate::session::{Answer, Limits, Op, Session, Wait};
 use crate::translate;
@@ -160,6 +160,7 @@ impl Hub {
         let exe = own_executable()?;
         let streams = launched.then(|| Stdio { stdin: stdin_path, ..stdio.clone() });
         let argv = translate::command_line(&found, &choice.target, streams.as_ref(), &exe);
+        crate::log::payload(|| format!("$ {}", json!(argv)));
         let plan = Plan {
             exe,
             runtime: self.paths.runtime.clone(),
@@ -297,17 +298,29 @@ async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> R
         let adapter = Some(program.adapter);
         return Ok(Choice { target: Target::Launch(launch), language, adapter, notes: Vec::new() });
     }
-    let program = program::recognise(&blueprint.words, &blueprint.cwd, env_path)?;
+    let program = program_of(cx, blueprint, env_path).await?;
+    let cwd = program.cwd.unwrap_or_else(|| blueprint.cwd.clone());
+    let mut env = blueprint.env.clone();
+    for (name, value) in program.env {
+        env.retain(|(known, _)| *known != name);
+        env.push((name, value));
+    }
     let is_rust = program.language == "rust";
     let mut formatters = None;
     if is_rust {
         formatters = rust_formatters(&blueprint.cwd, &blueprint.env, env_path).await;
     }
+    let mut catch = program.catch;
+    if is_rust && catch.is_empty() {
+        catch.push("panic".into());
+    }
     let launch = Launch {
         interpreter: program.interpreter,
         formatters,
-        entry_in_source: is_rust && program.notes.is_empty(),
-        catch: if is_rust { vec!["panic".into()] } else { Vec::new() },
+        entry_in_source: is_rust && !program.notes.iter().any(|note| note == locate::NO_DEBUG_INFO),
+        catch,
+        cwd,
+        env,
         ..launch_of(blueprint, program.program, program.args)
     };
     Ok(Choice { target: Target::Launch(launch), language: program.language, adapter: None, notes: program.notes })
@@ -329,6 +342,20 @@ fn launch_of(blueprint: &Blueprint, program: PathBuf, args: Vec<String>) -> Laun
         entry_in_source: false,
         catch: Vec::new(),
         extra: blueprint.extra.clone(),
+    }
+}
+
+/// Looks at the command line, and runs what has to be run before its program is known.
+async fn program_of(cx: &Context, blueprint: &Blueprint, env_path: &str) -> Result<locate::Program, Failure> {
+    let mut plan =
+        locate::locate(&Asked { words: &blueprint.words, cwd: &blueprint.cwd, env: &blueprint.env, env_path })?;
+    loop {
+        match plan {
+            locate::Plan::Debug(program) => return Ok(program),
+            locate::Plan::Build(wanted) => {
+                plan = build::run(cx, blueprint, wanted, cx.hub.config.build()).await?;
+            }
+        }
     }
 }
 
