@@ -499,7 +499,7 @@ mod tests {
         let own = settings.own.as_ref().unwrap();
         assert_eq!((own.program.as_str(), &own.languages[..]), ("moo-adapter", &["moo".into(), "cow".into()][..]));
         let launch = serde_json::Value::Object(own.launch.clone().unwrap());
-        assert_eq!(launch.pointer("/deep").unwrap().to_string(), r#"{"stop":true,"n":[1,16,2.5]}"#);
+        assert_eq!(launch.pointer("/deep").unwrap().to_string(), r#"{"n":[1,16,2.5],"stop":true}"#);
         let home =
             parsed("[adapters.moo]\ncommand = '~/moo'\nlanguages = ['moo']\nattach = { pid = '{pid}' }").unwrap();
         assert_eq!(home.adapters[0].1.path, Some(std::env::home_dir().unwrap().join("moo")));

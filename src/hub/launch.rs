@@ -215,7 +215,11 @@ impl Hub {
             stdin: (launched && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),
             held_of,
             notes: choice.notes,
-            blueprint,
+            // What was waited for is there: starting again means the same.
+            blueprint: match blueprint.aim {
+                Aim::WaitFor { name, .. } => Blueprint { aim: Aim::Named(name), ..blueprint },
+                _ => blueprint,
+            },
             read: Mutex::default(),
         });
         self.add(live.clone());
