@@ -55,13 +55,15 @@ pub enum Way {
     Translated(&'static str),
 }
 
-/// How a program that waits at an address is reached; both give the arguments of `attach`.
+/// How a program that waits at an address is reached; all give the arguments of `attach`.
 #[derive(Debug, Clone, Copy)]
 pub enum Reach {
     /// The adapter connects there.
     Through(fn(&Remote) -> Value),
     /// What listens there speaks the protocol itself: no adapter is started.
     Direct(fn(&Remote) -> Value),
+    /// The adapter connects to a socket of ours, which leads to a server of gdb's protocol there (`translate/bridge.rs`).
+    Bridged(fn(&Remote) -> Value),
 }
 
 /// Commands of the underlying debugger, for what the protocol or the adapter lacks: how each is written, and how its

@@ -109,15 +109,18 @@ fn attach_to_servers_of_gdb_s_protocol() {
 #[test]
 fn attach_to_a_python_program_that_listens() {
     let bug = Bug::new("python");
-    let script = bug.write("spins.py", "import time\ncount = 0\nwhile True:\n    count += 1\n    time.sleep(0.005)\n");
+    let text = "import sys, time\nopen(sys.argv[1], 'w').close()\ncount = 0\nwhile True:\n    count += 1\n    time.sleep(0.005)\n";
+    let (script, sign) = (bug.write("spins.py", text), bug.path("it-runs"));
     let port = free_port();
     let mut command = Command::new("python3");
-    command.args(["-m", "debugpy", "--listen", &format!("127.0.0.1:{port}"), &script]).env("PYTHONPATH", debugpy());
+    command
+        .args(["-m", "debugpy", "--listen", &format!("127.0.0.1:{port}"), &script, &sign])
+        .env("PYTHONPATH", debugpy());
     let _server = Own::start(&mut command);
-    until_it_listens(port);
+    until("it runs", || fs::metadata(&sign).map(drop).map_err(|error| error.to_string()));
     let address = format!("127.0.0.1:{port}");
     has(&bug.ok(&["attach", &address]), &["stopped: ", "spins.py", "via debugpy"]);
-    has(&bug.ok(&["break", &format!("{script}:4")]), &["verified"]);
+    has(&bug.ok(&["break", &format!("{script}:5")]), &["verified"]);
     has(&bug.ok(&["continue"]), &["stopped: breakpoint 1"]);
     has(&bug.ok(&["print", "count >= 0"]), &["True"]);
     has(&bug.ok(&["detach"]), &["runs on"]);
@@ -163,7 +166,7 @@ fn a_core_file_is_looked_at() {
     fs::create_dir(&folder).unwrap();
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -c unlimited; exec \"$0\"", &program("c/crash.c")]).current_dir(&folder);
-    drop(command.stdout(Stdio::null()).status().unwrap());
+    command.stdout(Stdio::null()).status().unwrap();
     let core = core_file(&folder);
     let crash = at("c/crash.c", "crash");
     has(&bug.ok(&["start", "--core", &core]), &["signal SIGSEGV", "third_value", &crash, "third=NULL"]);
@@ -243,7 +246,7 @@ fn an_adapter_of_one_s_own() {
     has(&bug.ok(&["run", &script, "--break", &format!("{script}:3"), "--", "41"]), &["add", "b=41", "via snake"]);
     has(&bug.ok(&["print", "a + b"]), &["a + b = 42"]);
     has(&bug.ok(&["set", "b", "1"]), &["b = 1"]);
-    has(&bug.ok(&["continue"]), &["exited with code 3", "sum 2", "bad"]);
+    has(&bug.ok(&["continue"]), &["exited: code 3", "sum 2", "bad"]);
     bug.ok(&["stop"]);
     has(&bug.ok(&["run", "--stop-on-entry", "--", "python3", &script, "1"]), &["add.snake:1", "via snake"]);
     bug.ok(&["stop"]);
@@ -252,7 +255,7 @@ fn an_adapter_of_one_s_own() {
     for name in ["snake", "snake-events", "snake-socket"] {
         let words = ["run", &plain, "--adapter", name, "--break", &format!("{plain}:3"), "--", "2"];
         has(&bug.ok(&words), &["stopped: breakpoint", "b=2", &format!("via {name}")]);
-        has(&bug.ok(&["next"]), &["add.py:4"]);
+        has(&bug.ok(&["finish"]), &["add.py:4"]);
         has(&bug.ok(&["eval", "add(3, 4)"]), &["7"]);
         bug.ok(&["unbreak", "--all"]);
         let end = bug.ok(&["continue"]);

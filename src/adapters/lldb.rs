@@ -32,7 +32,7 @@ pub const LLDB: Adapter = Adapter {
     adapter_id: "lldb-dap",
     launch,
     attach,
-    remote: Some(Reach::Through(remote)),
+    remote: Some(Reach::Bridged(remote)),
     core: Some(core),
     quirks: Quirks {
         print_contexts: &["hover", "watch"],
@@ -145,8 +145,7 @@ fn attach(pid: u32, program: Option<&str>) -> Value {
 
 /// The program is where a server of gdb's protocol has it.
 fn remote(remote: &Remote) -> Value {
-    let host = if remote.host.contains(':') { format!("[{}]", remote.host) } else { remote.host.clone() };
-    let address = word(&format!("connect://{host}:{}", remote.port));
+    let address = word(&format!("unix-connect://{}", remote.socket.display()));
     let mut arguments = json!({
         "attachCommands": [format!("process connect --plugin gdb-remote {address}")],
         "enableAutoVariableSummaries": true,

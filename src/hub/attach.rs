@@ -121,7 +121,13 @@ fn pids() -> Vec<u32> {
 
 fn remote_target(host: &str, port: u16, blueprint: &Blueprint) -> Result<Choice, Failure> {
     let choice = |language, program: Option<PathBuf>| Choice {
-        target: Target::Remote(Remote { host: host.into(), port, program, extra: blueprint.extra.clone() }),
+        target: Target::Remote(Remote {
+            host: host.into(),
+            port,
+            socket: PathBuf::new(),
+            program,
+            extra: blueprint.extra.clone(),
+        }),
         language,
         adapter: None,
         notes: Vec::new(),
@@ -231,7 +237,7 @@ impl Foreign {
     pub(super) fn of(target: &Target) -> Option<Self> {
         match target {
             Target::Attach { pid, .. } => Some(Self::Process(*pid)),
-            Target::Remote(remote) => Some(Self::Address(format!("{}:{}", remote.host, remote.port))),
+            Target::Remote(remote) => Some(Self::Address(remote.address())),
             Target::Launch(_) | Target::Core { .. } => None,
         }
     }

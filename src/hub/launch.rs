@@ -146,6 +146,10 @@ impl Hub {
         let attached = choice.target.is_attached();
         let launched = matches!(choice.target, Target::Launch(_));
         let stdio_dir = self.paths.runtime.join("sessions").join(alias);
+        if let Target::Remote(remote) = &mut choice.target {
+            // A short name: the path of a socket must be.
+            remote.socket = stdio_dir.join("rsp");
+        }
         let stdin_file = blueprint.stdin.clone();
         let path = |name: &str| stdio_dir.join(name).to_string_lossy().into_owned();
         let stdin_path = stdin_file.as_ref().map_or_else(|| path("stdin"), |file| file.to_string_lossy().into_owned());

@@ -93,7 +93,7 @@ impl Session {
                 Ok(("attach", overlaid(arguments, extra)))
             }
             Target::Remote(remote) => match self.adapter.remote {
-                Some(Reach::Through(arguments) | Reach::Direct(arguments)) => {
+                Some(Reach::Through(arguments) | Reach::Direct(arguments) | Reach::Bridged(arguments)) => {
                     Ok(("attach", overlaid(arguments(remote), &remote.extra)))
                 }
                 None => Err(Failure::unsupported(format!("{} can't reach a program at an address", self.via()))),
