@@ -28,6 +28,11 @@ pub struct Side {
     pub boom: &'static str,
     /// A path into `thing` of mode `nested`: its `inner.x` and second item of `list`.
     pub paths: [&'static str; 2],
+    /// The type of a whole number.
+    pub int: &'static str,
+    /// A name that `modules` shows, and one among the globals.
+    pub module: &'static str,
+    pub globals: &'static str,
     /// A native command, and what its answer has.
     pub raw: (&'static str, &'static str),
     /// Threads have the names that the program gives them.
@@ -58,6 +63,9 @@ const NATIVE: Side = Side {
     main: "main",
     boom: "SIGSEGV",
     paths: ["thing.inner.x", "thing.list[1]"],
+    int: "int",
+    module: "libc",
+    globals: "ready",
     raw: ("frame variable n", "(int) n = 5"),
     names_threads: true,
     checks_functions: true,
@@ -76,6 +84,7 @@ pub const DEBUGPY: Side = Side {
     main: "main",
     boom: "ValueError",
     paths: ["thing['inner']['x']", "thing['list'][1]"],
+    module: "__main__",
     raw: ("n + 1", "6"),
     checks_functions: false,
     holes: &[("watch", Hole::Says("no data breakpoints"))],
