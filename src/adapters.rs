@@ -5,6 +5,10 @@
 
 pub mod debugpy;
 pub mod lldb;
+pub mod perl;
+pub mod php;
+pub mod ruby;
+mod script;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -271,6 +275,8 @@ pub struct Quirks {
     pub runs_in_terminal: bool,
     /// An attached program runs on until it is paused.
     pub attach_runs: bool,
+    /// Why a process that runs already can't be attached to.
+    pub no_attach: Option<&'static str>,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
 }
@@ -315,6 +321,7 @@ impl Quirks {
         is_nonsense: |_| false,
         runs_in_terminal: false,
         attach_runs: false,
+        no_attach: None,
         entry_function: None,
     };
 }
@@ -335,7 +342,7 @@ impl Natives {
 }
 
 /// Every adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
 
 /// Finds an adapter by its id or another name for it.
 #[must_use]

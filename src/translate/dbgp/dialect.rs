@@ -43,7 +43,7 @@ pub struct Dialect {
 }
 
 /// Stands first in a list that is a failure.
-const MARK: &str = "\u{1}bugeye";
+const MARK: &str = "bugeye: it failed";
 
 pub const PHP: Dialect = Dialect {
     language: "PHP",
@@ -149,7 +149,7 @@ fn php_eval(statements: &str) -> String {
 }
 
 fn php_failure(value: &Element) -> Option<String> {
-    let mut parts = value.children.iter();
+    let mut parts = value.properties();
     let is_failure = parts.next().is_some_and(|mark| mark.content() == MARK);
     let class = parts.next().filter(|_| is_failure)?.content();
     let message = parts.next().map(Element::content).unwrap_or_default();
@@ -208,18 +208,17 @@ fn php_text(value: &Element) -> String {
         "string" => php_string(&content, value.number("size").unwrap_or(0)),
         "array" => {
             let is_list =
-                value.children.iter().enumerate().all(|(at, child)| child.number("name") == i64::try_from(at).ok());
+                value.properties().enumerate().all(|(at, child)| child.number("name") == i64::try_from(at).ok());
             let item = |child: &Element| {
-                let name = child.attribute("name").unwrap_or_default();
-                let key = if name.parse::<i64>().is_ok() { name.to_string() } else { php_string(name, 0) };
+                let name = child.part("name").unwrap_or_default();
+                let key = if name.parse::<i64>().is_ok() { name } else { php_string(&name, 0) };
                 if is_list { php_text(child) } else { format!("{key} => {}", php_text(child)) }
             };
             format!("[{}]", php_items(value, item))
         }
         "object" => {
             let class = value.attribute("classname").unwrap_or("object");
-            let item =
-                |child: &Element| format!("{}: {}", child.attribute("name").unwrap_or_default(), php_text(child));
+            let item = |child: &Element| format!("{}: {}", child.part("name").unwrap_or_default(), php_text(child));
             format!("{class} {{{}}}", php_items(value, item))
         }
         _ => content,
@@ -227,7 +226,7 @@ fn php_text(value: &Element) -> String {
 }
 
 fn php_items(value: &Element, item: impl Fn(&Element) -> String) -> String {
-    let mut items: Vec<String> = value.children.iter().map(item).collect();
+    let mut items: Vec<String> = value.properties().map(item).collect();
     let shown = i64::try_from(items.len()).unwrap_or(i64::MAX);
     if value.number("numchildren").unwrap_or(0) > shown {
         items.push("…".into());

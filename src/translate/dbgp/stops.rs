@@ -24,8 +24,6 @@ enum How {
     On,
     Step,
     Entry,
-    /// Out of the function that stopped the program for a pause.
-    Out,
     /// To its end.
     End,
 }
@@ -108,16 +106,24 @@ impl Translator<'_> {
             return self.go("run", None, How::On);
         }
         match how {
-            How::On if self.pausing && !self.dialect.hears => self.go("step_out", None, How::Out),
             How::Step => self.tell("step", json!({})),
             How::Entry => self.tell("entry", json!({})),
-            How::On | How::Out | How::End => self.tell("pause", json!({})),
+            How::On | How::End => self.tell("pause", json!({})),
         }
     }
 
     fn thrown(&mut self, element: &Element, class: &str, text: String) {
-        let hit = element.first("breakpoint").and_then(|breakpoint| breakpoint.attribute("id"));
-        if !hit.is_some_and(|id| self.spots.is_raised(id)) && !self.is_uncaught(element, class) {
+        let hit = element.first("breakpoint");
+        let raised = hit.and_then(|hit| hit.attribute("id")).is_some_and(|id| self.spots.is_raised(id));
+        let named = hit.is_some_and(|hit| hit.attribute("exception") == Some(class));
+        let is_error = element.first("message").is_some_and(|message| message.attribute("code").is_some());
+        let wanted = match is_error {
+            _ if named && raised => true,
+            // PHP's warnings and notices come as exceptions, too; the end by one that was thrown was told then.
+            true => class.to_lowercase().contains("error") && !text.starts_with("Uncaught "),
+            false => raised || self.is_uncaught(element, class),
+        };
+        if !wanted {
             return self.go("run", None, How::On);
         }
         self.thrown = Some((class.to_string(), text.clone()));

@@ -131,9 +131,7 @@ impl Translator<'_> {
                 let (thread, level, name) = (*thread, *level, name.clone());
                 (thread, level, self.pages(thread, level, &name, start, count)?)
             }
-            Kept::Loose(element) => {
-                (self.thread, 0, element.children.iter().skip(start).take(count).cloned().collect())
-            }
+            Kept::Loose(element) => (self.thread, 0, element.properties().skip(start).take(count).cloned().collect()),
         };
         let variables: Vec<Json> = properties
             .iter()
@@ -158,8 +156,9 @@ impl Translator<'_> {
         loop {
             let value = self.property(name, thread, level, page)?;
             let total = value.number("numchildren").and_then(|total| usize::try_from(total).ok()).unwrap_or(0);
-            let got = value.children.len();
-            children.extend(value.children);
+            let before = children.len();
+            children.extend(value.properties().cloned());
+            let got = children.len() - before;
             page += 1;
             if got == 0 || page * PAGE >= total || children.len() >= skip.saturating_add(count) {
                 break;
@@ -179,7 +178,7 @@ impl Translator<'_> {
 
     fn variable(&mut self, property: &Element, thread: i64, level: i64) -> Json {
         let mut told = self.value(property, thread, level);
-        told["name"] = json!(property.attribute("name").unwrap_or_default());
+        told["name"] = json!(property.part("name").unwrap_or_default());
         told["value"] = told["result"].take();
         told
     }
@@ -190,8 +189,8 @@ impl Translator<'_> {
         let children = property.number("numchildren").unwrap_or(0);
         let mut told = json!({ "result": (self.dialect.text)(property), "type": kind, "variablesReference": 0 });
         if children > 0 {
-            let kept = match property.attribute("fullname") {
-                Some(name) => Kept::Named { thread, level, name: name.to_string() },
+            let kept = match property.part("fullname") {
+                Some(name) => Kept::Named { thread, level, name },
                 None => Kept::Loose(property.clone()),
             };
             told["variablesReference"] = json!(self.keep(kept));

@@ -32,8 +32,21 @@ impl Element {
         self.children.iter().find(|child| child.name.rsplit(':').next() == Some(name))
     }
 
+    /// A part of a value: an attribute, or an element of its own where its text needs that.
+    pub fn part(&self, name: &str) -> Option<String> {
+        self.attribute(name).map(Into::into).or_else(|| self.first(name).map(Self::content))
+    }
+
+    /// The values in a value.
+    pub fn properties(&self) -> impl Iterator<Item = &Self> {
+        self.children.iter().filter(|child| child.name == "property")
+    }
+
     /// Its text, decoded.
     pub fn content(&self) -> String {
+        if let Some(value) = self.first("value") {
+            return value.content();
+        }
         if self.attribute("encoding") == Some("base64") {
             return String::from_utf8_lossy(&from_base64(self.text.trim())).into_owned();
         }
