@@ -41,6 +41,7 @@ module Bugeye
       @errors = ObjectSpace::WeakMap.new
       @objects = []
       @released = Queue.new
+      @held = true
     end
 
     def begin
@@ -95,6 +96,7 @@ module Bugeye
     def read
       rest = +""
       loop do
+        stop_outside until IO.select([@socket], nil, nil, @waiting)
         rest << @socket.readpartial(65_536)
         while (at = rest.index("\0"))
           line = rest.slice!(0..at).chomp("\0")
@@ -205,21 +207,22 @@ module Bugeye
         watch_lines
       end
       respond(command, id)
-      # A thread that waits for something passes no line: it is stopped where it is.
-      sleep 0.2
-      @lock.synchronize do
-        if @step&.kind == :pause && @current.nil?
-          clear_step
-          announce_outside
-        end
-      end
+      @waiting = 0.2
     end
 
-    # The program stands still, as far as it is seen from outside: its threads are stopped when they pass a line.
-    def announce_outside
-      @current = Thread.main
-      park_others
-      tell(Thread.main, Stop.new([], nil, false, nil, true))
+    # A thread that waits for something passes no line: it is stopped where it is, as far as that is seen from outside, and
+    # stands still when it passes one.
+    def stop_outside
+      @waiting = nil
+      @lock.synchronize do
+        return unless @step&.kind == :pause && @current.nil?
+
+        clear_step
+        @current = Thread.main
+        @parking = true
+        watch_lines
+        tell(Thread.main, Stop.new([], nil, false, nil, true))
+      end
     end
 
     def watch_lines
@@ -356,10 +359,23 @@ module Bugeye
       when "call" then all_roots.each { |root| bind_call(point, root) }
       else @roots[point.file].each { |root| bind_line(point, root) }
       end
-      resolved = point.kind == "exception" || point.resolved
+      resolved = point.kind == "exception" || point.resolved || foreseen(point)
       answer = { id: id, resolved: resolved ? "resolved" : "unresolved" }
-      answer[:lineno] = point.resolved if point.resolved.is_a?(Integer)
+      answer[:lineno] = resolved if resolved.is_a?(Integer)
       answer
+    end
+
+    # Where a breakpoint will be once its file is loaded.
+    def foreseen(point)
+      file = point.kind == "call" ? File.expand_path($0) : point.file
+      return false unless File.file?(file)
+
+      root = RubyVM::InstructionSequence.compile_file(file)
+      return line_for(point, root) if point.kind != "call"
+
+      tree(root).any? { |code| named?(code, point) }
+    rescue SyntaxError, StandardError
+      false
     end
 
     def remove(point)
@@ -410,9 +426,17 @@ module Bugeye
       code.trace_points.filter_map { |line, event| line if event == :line }
     end
 
-    # On its line, or the next that has code.
+    # Its line, or the next that has code.
+    def line_for(point, root)
+      tree(root).flat_map { |code| lines_of(code) }.select { |candidate| candidate >= point.line }.min
+    end
+
+    def named?(code, point)
+      code.label[/[^.#]+\z/] == point.name[/[^.#:]+[?!=]?\z/] && code.trace_points.any? { |_, event| event == :call }
+    end
+
     def bind_line(point, root)
-      line = tree(root).flat_map { |code| lines_of(code) }.select { |candidate| candidate >= point.line }.min
+      line = line_for(point, root)
       return unless line
       return if point.resolved.is_a?(Integer) && line > point.resolved
 
@@ -426,9 +450,8 @@ module Bugeye
 
     # A function is stopped in at its first line, once it is known to be the one that is meant.
     def bind_call(point, root)
-      wanted = point.name[/[^.#:]+[?!=]?\z/]
       tree(root).each do |code|
-        next unless code.label[/[^.#]+\z/] == wanted && code.trace_points.any? { |_, event| event == :call }
+        next unless named?(code, point)
 
         trace = TracePoint.new(:call) { |called| called(point, called, lines_of(code).empty?) }
         trace.enable(target: code)
@@ -601,6 +624,8 @@ module Bugeye
     end
 
     def evaluate(thread, number, code)
+      return value("", TOPLEVEL_BINDING.dup.eval(code)) if @held
+
       level = level(thread, number)
       value("", binding_of(level).eval(code, level.path, level.line))
     rescue SyntaxError => e
