@@ -27,8 +27,11 @@ pub const PERL: Adapter = Adapter {
     remote: None,
     core: None,
     quirks: Quirks {
-        // A Perl function has no names for what it is called with, only the list.
-        arguments: (|_, _| "1".into(), |_| vec!["@_".into()]),
+        // A function is called with a list; the engine looks for the names it gives to what is in there.
+        arguments: (
+            |frame, _| format!("DB::parameters('{}')", frame.function.replace(['\'', '\\'], "")),
+            |answer| answer.trim_matches('"').split(' ').map(Into::into).collect(),
+        ),
         catch_words: script::CATCH_WORDS,
         check_condition: Some(|condition| format!("sub {{ ({condition}\n) }}")),
         exit_signal: script::exit_signal,

@@ -134,6 +134,7 @@ pub const PERL: Side = Side {
     boom: "boom",
     paths: ["$thing->{inner}{x}", "$thing->{list}[1]"],
     raw: ("$n + 1", "6"),
+    checks_functions: false,
     holes: &[
         ("watch", Hole::Says("no data breakpoints")),
         ("threads", Hole::Nothing("Perl programs here have one thread")),

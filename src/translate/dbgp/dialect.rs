@@ -90,6 +90,7 @@ pub const PERL: Dialect = Dialect {
     agent: Some(("Devel/Bugeye.pm", include_str!("../agents/perl.pm"))),
     check: |interpreter| version(interpreter, &["-e", "print substr($^V, 1)"]),
     scopes: &[("Locals", "locals", "0"), ("Globals", "", "2")],
+    hears: false,
     threads: false,
     ..RUBY
 };

@@ -241,6 +241,9 @@ impl Translator<'_> {
 
     /// An engine that looks at the frame refuses one that is not there.
     fn evaluates_anywhere(&mut self) -> bool {
+        if self.dialect.agent.is_some() {
+            return true;
+        }
         if self.evaluates_anywhere.is_none() {
             let depth = i32::MAX.to_string();
             self.evaluates_anywhere = Some(self.demand("eval", &[('d', &depth)], Some("1")).is_err());
