@@ -6,6 +6,10 @@
 pub mod debugpy;
 pub mod lldb;
 pub mod own;
+pub mod perl;
+pub mod php;
+pub mod ruby;
+mod script;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -313,6 +317,8 @@ pub struct Quirks {
     pub runs_in_terminal: bool,
     /// An attached program runs on until it is paused.
     pub attach_runs: bool,
+    /// Why a process that runs already can't be attached to.
+    pub no_attach: Option<&'static str>,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
@@ -360,6 +366,7 @@ impl Quirks {
         is_nonsense: |_| false,
         runs_in_terminal: false,
         attach_runs: false,
+        no_attach: None,
         entry_function: None,
         output_events: false,
     };
@@ -381,7 +388,7 @@ impl Natives {
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]

@@ -71,6 +71,7 @@ pub const DEBUGPY: Adapter = Adapter {
         is_nonsense: |_| false,
         runs_in_terminal: true,
         attach_runs: true,
+        no_attach: None,
         entry_function: None,
         output_events: false,
     },

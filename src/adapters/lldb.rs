@@ -76,6 +76,7 @@ pub const LLDB: Adapter = Adapter {
         is_nonsense: has_two_words,
         runs_in_terminal: false,
         attach_runs: false,
+        no_attach: None,
         entry_function: Some("main"),
         output_events: false,
     },
