@@ -9,25 +9,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Adapter, Find, Found, Install, Quirks, Reach, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Least, Quirks, Reach, Stdio, Way};
 use crate::model::{Launch, Stdin, Target};
 
 pub const GDB: Adapter = Adapter {
     id: "gdb",
     aliases: &["gdb-dap"],
     languages: &["c", "c++", "rust", "native"],
-    find: Find::programs(&["gdb"]),
-    install: Install {
-        setup_name: "gdb",
-        apt: &["gdb"],
-        brew: Some("gdb"),
-        dnf: Some("gdb"),
-        instead: &[
-            "lldb does all of it: bugeye setup lldb",
-            "or install a newer gdb, and name it in config.toml: [adapters.gdb] path = \"/opt/gdb/bin/gdb\"",
-        ],
-        ..Install::NONE
+    find: Find {
+        least: Some(Least {
+            version: &[14],
+            lacks: "does not speak the protocol",
+            instead: "lldb does all of it: bugeye setup lldb; or name a newer gdb in config.toml: [adapters.gdb] path",
+        }),
+        ..Find::programs(&["gdb"])
     },
+    install: Install { setup_name: "gdb", apt: &["gdb"], brew: Some("gdb"), dnf: Some("gdb"), ..Install::NONE },
     way: Way::Translated("startup"),
     command,
     adapter_env,
@@ -53,7 +50,7 @@ pub const GDB: Adapter = Adapter {
         catch_words: &[("raised", "throw")],
         is_runtime: super::lldb::is_runtime,
         function_name: |name| super::lldb::without_hash(name).to_string(),
-        error_text: |message| message.trim().trim_end_matches('.').to_string(),
+        error_text,
         tidy,
         type_name,
         is_opaque,
@@ -67,11 +64,6 @@ pub const GDB: Adapter = Adapter {
         returned: Some(("python bugeye.returned()", returned)),
         entry_function: Some("main"),
         function_in,
-        too_old: |stderr| {
-            stderr
-                .contains("unrecognized")
-                .then_some("this gdb does not speak the protocol: it does from version 14 on")
-        },
         detach_grace: Duration::from_secs(4),
         ..Quirks::PLAIN
     },
@@ -136,6 +128,12 @@ fn function_in(target: &Target, name: &str) -> String {
     let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let stem = stem.rsplit_once('-').filter(|(_, hash)| is_hash(hash)).map_or(stem.as_str(), |(stem, _)| stem);
     format!("{}::{name}", stem.replace('-', "_"))
+}
+
+/// What a command said, without where it was carried out.
+fn error_text(message: &str) -> String {
+    let message = message.trim().trim_start_matches("Error occurred in Python: ");
+    message.trim_start_matches("warning: ").trim_end_matches('.').to_string()
 }
 
 /// Reads `n = 5` lines; continuation lines of a value are indented.
@@ -299,11 +297,5 @@ mod tests {
     fn argument_names_are_read_from_the_native_command() {
         assert_eq!(argument_names("n = 5\np = {x = 1,\n  y = 2}\n"), ["n", "p"]);
         assert_eq!(argument_names("No arguments.\n"), Vec::<String>::new());
-    }
-
-    #[test]
-    fn an_old_gdb_is_known_by_its_words() {
-        assert!((GDB.quirks.too_old)("Interpreter `dap' unrecognized\n").is_some());
-        assert!((GDB.quirks.too_old)("Segmentation fault").is_none());
     }
 }
