@@ -45,6 +45,7 @@ pub const LLDB: Adapter = Adapter {
         hit_ids,
         ignored_exceptions: &[],
         skip_exceptions: &[],
+        handled: None,
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| "`frame variable --no-locals".into(), argument_names),
