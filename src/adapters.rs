@@ -1,10 +1,15 @@
 //! The registry of debug adapters: one line each.
 //!
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
-//! there that the constant names; nothing outside compares adapter names.
+//! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
 pub mod debugpy;
 pub mod lldb;
+pub mod own;
+pub mod perl;
+pub mod php;
+pub mod ruby;
+mod script;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,13 +59,15 @@ pub enum Way {
     Translated(&'static str),
 }
 
-/// How a program that waits at an address is reached; both give the arguments of `attach`.
+/// How a program that waits at an address is reached; all give the arguments of `attach`.
 #[derive(Debug, Clone, Copy)]
 pub enum Reach {
     /// The adapter connects there.
     Through(fn(&Remote) -> Value),
     /// What listens there speaks the protocol itself: no adapter is started.
     Direct(fn(&Remote) -> Value),
+    /// The adapter connects to a socket of ours, which leads to a server of gdb's protocol there (`translate/bridge.rs`).
+    Bridged(fn(&Remote) -> Value),
 }
 
 /// Commands of the underlying debugger, for what the protocol or the adapter lacks: how each is written, and how its
@@ -313,8 +320,12 @@ pub struct Quirks {
     pub runs_in_terminal: bool,
     /// An attached program runs on until it is paused.
     pub attach_runs: bool,
+    /// Why a process that runs already can't be attached to.
+    pub no_attach: Option<&'static str>,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
+    /// What the program prints comes as `output` events: its streams are the adapter's own.
+    pub output_events: bool,
 }
 
 impl Quirks {
@@ -359,7 +370,9 @@ impl Quirks {
         is_nonsense: |_| false,
         runs_in_terminal: false,
         attach_runs: false,
+        no_attach: None,
         entry_function: None,
+        output_events: false,
     };
 }
 
@@ -378,17 +391,23 @@ impl Natives {
     };
 }
 
-/// Every adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+/// Every built-in adapter, in the order they are preferred.
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
+
+/// Every adapter: the built-in ones, then the user's own.
+#[must_use]
+pub fn all() -> Vec<&'static Adapter> {
+    ADAPTERS.iter().copied().chain(own::all().into_iter().map(|own| &own.adapter)).collect()
+}
 
 /// Finds an adapter by its id or another name for it.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static Adapter> {
-    ADAPTERS.iter().copied().find(|adapter| adapter.id == name || adapter.aliases.contains(&name))
+    all().into_iter().find(|adapter| adapter.id == name || adapter.aliases.contains(&name))
 }
 
 /// The adapter preferred for a language.
 #[must_use]
 pub fn for_language(language: &str) -> Option<&'static Adapter> {
-    ADAPTERS.iter().copied().find(|adapter| adapter.languages.contains(&language))
+    all().into_iter().find(|adapter| adapter.languages.contains(&language))
 }

@@ -7,8 +7,12 @@
 mod cargo;
 mod make;
 mod native;
+mod perl;
+mod php;
 mod python;
+mod ruby;
 pub mod scan;
+mod script;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -152,6 +156,9 @@ const LOCATORS: &[Locator] = &[
     Locator { locate: cargo::locate, test: cargo::test },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
+    Locator { locate: ruby::locate, test: ruby::test },
+    Locator { locate: php::locate, test: php::test },
+    Locator { locate: perl::locate, test: perl::test },
     Locator { locate: native::locate, test: |_, _, _| Ok(None) },
 ];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Natives, Quirks, Reach, Stdio, Way};
 use crate::model::{Frame, Launch};
 
 /// debugpy writes header and body in two sends on a socket with Nagle's algorithm on; each request then waits 44 ms for
@@ -36,7 +36,8 @@ pub const DEBUGPY: Adapter = Adapter {
     adapter_id: "debugpy",
     launch,
     attach,
-    remote: None,
+    // The server of `debugpy --listen` is an adapter itself.
+    remote: Some(Reach::Direct(|_| attach_arguments())),
     core: None,
     quirks: Quirks {
         print_contexts: &["watch"],
@@ -79,7 +80,9 @@ pub const DEBUGPY: Adapter = Adapter {
         is_nonsense: |_| false,
         runs_in_terminal: true,
         attach_runs: true,
+        no_attach: None,
         entry_function: None,
+        output_events: false,
     },
     natives: Natives {
         failure: |_| None,
@@ -140,8 +143,13 @@ fn launch(launch: &Launch, _: &Stdio) -> Value {
 }
 
 fn attach(pid: u32, _: Option<&str>) -> Value {
+    let mut arguments = attach_arguments();
+    arguments["processId"] = json!(pid);
+    arguments
+}
+
+fn attach_arguments() -> Value {
     json!({
-        "processId": pid,
         "justMyCode": false,
         "showReturnValue": true,
         "subProcess": false,

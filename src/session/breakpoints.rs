@@ -70,6 +70,11 @@ impl Session {
     /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.
     pub(super) fn breakpoint_requests(&mut self, all: bool) -> Vec<(&'static str, Json, Config)> {
         let wishes = self.active_wishes();
+        if matches!(self.target, crate::model::Target::Core { .. }) {
+            let bound = wishes.iter().map(|wish| (wish.id, pending_bound("a core file can't run".into())));
+            self.bound.extend(bound);
+            return Vec::new();
+        }
         let mut files: BTreeMap<String, Vec<&Breakpoint>> =
             self.sent_files.iter().map(|file| (file.clone(), Vec::new())).collect();
         let mut functions = Vec::new();
