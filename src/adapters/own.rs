@@ -344,8 +344,13 @@ mod tests {
         fill(&own.adapter, &mut target, &stdio).unwrap();
         let Target::Attach { extra, .. } = target else { unreachable!() };
         assert_eq!(Value::Object(extra), json!({ "id": 7, "text": "pid 7" }));
-        let mut target =
-            Target::Remote(crate::model::Remote { host: "h".into(), port: 1, program: None, extra: Map::new() });
+        let mut target = Target::Remote(crate::model::Remote {
+            host: "h".into(),
+            port: 1,
+            socket: "/s".into(),
+            program: None,
+            extra: Map::new(),
+        });
         assert_eq!(fill(&own.adapter, &mut target, &stdio), Err("remote"));
         assert_eq!((own.adapter.quirks.hit_condition)(3), "3");
         assert_eq!(own.adapter.quirks.catch_words, [("uncaught", "unhandled")]);
