@@ -69,7 +69,7 @@ pub struct LaunchArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
     /// A variable or an input of the configuration (NAME=VALUE).
-    #[arg(long = "var", value_name = "NAME=VALUE", requires = "config")]
+    #[arg(long = "var", value_name = "NAME=VALUE")]
     #[serde(default)]
     pub vars: Vec<String>,
     /// Stop at the program's beginning (main, or the first line).
@@ -94,7 +94,12 @@ fn pairs(settings: &[String], flag: &str) -> Result<Vec<(String, String)>, Failu
 impl LaunchArgs {
     /// What to start, with what is to be said about it: one, or each part of a compound configuration.
     pub async fn blueprints(mut self, cx: &Context) -> Result<Vec<(Blueprint, Vec<String>)>, Failure> {
-        let Some(name) = self.config.take() else { return Ok(vec![(self.blueprint(cx)?, Vec::new())]) };
+        let Some(name) = self.config.take() else {
+            if !self.vars.is_empty() {
+                return Err(Failure::usage("--var is for a launch configuration: --config NAME"));
+            }
+            return Ok(vec![(self.blueprint(cx)?, Vec::new())]);
+        };
         let asked = Asked {
             vars: pairs(&self.vars, "--var")?,
             args: std::mem::take(&mut self.args),
