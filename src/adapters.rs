@@ -6,6 +6,10 @@
 pub mod debugpy;
 pub mod lldb;
 pub mod own;
+pub mod perl;
+pub mod php;
+pub mod ruby;
+mod script;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -252,6 +256,8 @@ pub struct Quirks {
     pub hit_ids: fn(&crate::dap::types::StoppedBody) -> Vec<i64>,
     /// Exceptions that are no stop: the program goes on by itself.
     pub ignored_exceptions: &'static [&'static str],
+    /// Exceptions by which a test says that it is skipped: no stop where only its failures are wanted.
+    pub skip_exceptions: &'static [&'static str],
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
     /// The assignment that `set` evaluates where there is no `setExpression`.
@@ -311,6 +317,8 @@ pub struct Quirks {
     pub runs_in_terminal: bool,
     /// An attached program runs on until it is paused.
     pub attach_runs: bool,
+    /// Why a process that runs already can't be attached to.
+    pub no_attach: Option<&'static str>,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
@@ -329,6 +337,7 @@ impl Quirks {
         prelude: &[],
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
+        skip_exceptions: &[],
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| String::new(), |_| Vec::new()),
@@ -357,6 +366,7 @@ impl Quirks {
         is_nonsense: |_| false,
         runs_in_terminal: false,
         attach_runs: false,
+        no_attach: None,
         entry_function: None,
         output_events: false,
     };
@@ -378,7 +388,7 @@ impl Natives {
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]

@@ -50,6 +50,7 @@ pub mod start;
 pub mod status;
 pub mod step;
 pub mod stop;
+pub mod test;
 pub mod thread;
 pub mod threads;
 pub mod trust;
@@ -235,6 +236,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 pub const CATALOGUE: &[Entry] = &[
     served::<start::Start>(),
     served::<run::Run>(),
+    served::<test::Test>(),
     served::<attach::Attach>(),
     served::<detach::Detach>(),
     served::<stop::Stop>(),

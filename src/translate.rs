@@ -5,6 +5,7 @@
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
 mod bridge;
+mod dbgp;
 mod relay;
 
 use std::ffi::OsString;
@@ -26,6 +27,9 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("listens", relay::listens),
     ("connects", relay::connects),
     ("bridges", bridge::bridges),
+    ("php", dbgp::php),
+    ("ruby", dbgp::ruby),
+    ("perl", dbgp::perl),
 ];
 
 /// What a translator is started with.

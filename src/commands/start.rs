@@ -110,7 +110,8 @@ impl LaunchArgs {
         configs::blueprints(cx, &name, &asked, &base).await
     }
 
-    fn blueprint(self, cx: &Context) -> Result<Blueprint, Failure> {
+    /// What the words say, without a launch configuration.
+    pub fn blueprint(self, cx: &Context) -> Result<Blueprint, Failure> {
         let base = &cx.caller.cwd;
         let cwd = self.cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd));
         let mut env = cx.caller.env.clone().unwrap_or_default();

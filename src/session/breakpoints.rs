@@ -150,13 +150,26 @@ impl Session {
         }
     }
 
-    /// The adapter's filters for the `catch` words in force; its own defaults when nothing was said.
+    /// The adapter's filters for the `catch` words in force; when the user said nothing, its own defaults too.
     fn exception_filters(&self) -> Vec<String> {
-        let known = self.capabilities.exception_filters();
+        let mut filters = Vec::new();
         if self.catch.is_empty() {
-            return known.into_iter().filter(|filter| filter.on_by_default).map(|filter| filter.filter).collect();
+            let known = self.capabilities.exception_filters().into_iter().filter(|filter| filter.on_by_default);
+            filters.extend(known.map(|filter| filter.filter));
         }
-        self.catch.iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect()
+        for filter in self.catch_words().iter().filter_map(|word| self.filter_for(word).ok().flatten()) {
+            if !filters.contains(&filter) {
+                filters.push(filter);
+            }
+        }
+        filters
+    }
+
+    /// Whether an exception is no stop: the program's way to leave, or a test's way to say that it is skipped.
+    pub(super) fn is_ignored(&self, exception: &str) -> bool {
+        let quirks = &self.adapter.quirks;
+        let tested = self.catch.is_empty() && !self.catch_words().is_empty();
+        quirks.ignored_exceptions.contains(&exception) || (tested && quirks.skip_exceptions.contains(&exception))
     }
 
     /// Filters, and types by name where the adapter takes them.

@@ -93,6 +93,10 @@ impl Session {
                 Ok(("launch", overlaid((self.adapter.launch)(launch, &self.stdio), &launch.extra)))
             }
             Target::Attach { pid, program, extra } => {
+                if let Some(why) = self.adapter.quirks.no_attach {
+                    let failure = Failure::unsupported(format!("{} can't attach to a process: {why}", self.via()));
+                    return Err(failure.hint("start it under the debugger: bugeye run -- COMMAND"));
+                }
                 let arguments = (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref());
                 Ok(("attach", overlaid(arguments, extra)))
             }
