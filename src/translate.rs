@@ -27,11 +27,11 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("dials", relay::dials),
     ("listens", relay::listens),
     ("connects", relay::connects),
-    ("startup", startup::prepare),
     ("bridges", bridge::bridges),
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
+    ("startup", startup::prepare),
 ];
 
 /// What a translator is started with.

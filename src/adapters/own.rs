@@ -329,6 +329,7 @@ mod tests {
             umask: None,
             stdin: Stdin::Interactive,
             stop_on_entry: true,
+            record: false,
             formatters: None,
             entry_in_source: false,
             catch: Vec::new(),
@@ -347,8 +348,8 @@ mod tests {
         let mut target = Target::Remote(crate::model::Remote {
             host: "h".into(),
             port: 1,
+            socket: "/s".into(),
             program: None,
-            socket: None,
             extra: Map::new(),
         });
         assert_eq!(fill(&own.adapter, &mut target, &stdio), Err("remote"));
