@@ -37,6 +37,8 @@ const OPENING: Duration = Duration::from_secs(20);
 const ANSWERING: Duration = Duration::from_secs(30);
 /// How long a program may take to end once it was asked to.
 const LEAVING: Duration = Duration::from_millis(500);
+/// Bytes of a text that are asked for.
+const LONGEST_TEXT: &str = "20000";
 
 pub fn php(asked: &Asked) -> u8 {
     Translator::run(asked, &dialect::PHP)
@@ -175,6 +177,7 @@ impl<'a> Translator<'a> {
                 return self.set_off();
             }
             "threads" => self.threads(),
+            "modules" => self.while_still(Self::modules),
             "stackTrace" => self.stack(arguments),
             "scopes" => self.scopes(arguments),
             "variables" => self.variables(arguments),
@@ -199,6 +202,7 @@ impl<'a> Translator<'a> {
             "supportsFunctionBreakpoints": true,
             "supportsExceptionInfoRequest": true,
             "supportsExceptionOptions": true,
+            "supportsModulesRequest": true,
             "supportsSetExpression": true,
             "supportsEvaluateForHovers": true,
             "supportTerminateDebuggee": true,
@@ -351,7 +355,7 @@ impl<'a> Translator<'a> {
             ("extended_properties", "1"),
             ("max_depth", "2"),
             ("max_children", "100"),
-            ("max_data", "20000"),
+            ("max_data", LONGEST_TEXT),
         ];
         for (name, value) in wanted {
             // An engine that does not know one does without.
