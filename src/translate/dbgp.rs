@@ -193,8 +193,11 @@ impl<'a> Translator<'a> {
     }
 
     fn initialize(&mut self) -> Result<Json, String> {
-        let interpreter = self.asked.command.first().map(String::as_str).unwrap_or_default();
-        let version = (self.dialect.check)(interpreter)?;
+        // Who only asks what there is, is told. A program that is started shows it soon enough.
+        if self.asked.streams.is_none() {
+            let interpreter = self.asked.command.first().map(String::as_str).unwrap_or_default();
+            let _version = (self.dialect.check)(interpreter)?;
+        }
         Ok(json!({
             "supportsConfigurationDoneRequest": true,
             "supportsConditionalBreakpoints": true,
@@ -210,7 +213,6 @@ impl<'a> Translator<'a> {
                 { "filter": "raised", "label": "Everything that is thrown", "default": false },
                 { "filter": "uncaught", "label": "What is caught nowhere", "default": true },
             ],
-            "engineVersion": version,
         }))
     }
 
@@ -324,7 +326,7 @@ impl<'a> Translator<'a> {
             match listener.accept() {
                 Ok((stream, _)) => break stream,
                 Err(_) if matches!(child.try_wait(), Ok(Some(_))) => {
-                    return Err("it ended before the debugger was there; what it said: bugeye output".into());
+                    return Err("it ended before its debugger was there".into());
                 }
                 Err(error) if Instant::now() > deadline => {
                     let _ = child.kill();

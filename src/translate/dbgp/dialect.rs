@@ -72,7 +72,7 @@ pub const PHP: Dialect = Dialect {
 pub const RUBY: Dialect = Dialect {
     language: "Ruby",
     agent: Some(("bugeye.rb", include_str!("../agents/ruby.rb"))),
-    check: |interpreter| version(interpreter, &["-e", "print RUBY_VERSION"]),
+    check: |interpreter| version(interpreter, &["--disable=gems", "-e", "print RUBY_VERSION"]),
     options: |_| Ok(Vec::new()),
     hears: true,
     simple: false,
