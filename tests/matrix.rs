@@ -20,12 +20,20 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 7] =
-    [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY, &sides::RUBY, &sides::XDEBUG, &sides::PERL];
+const SIDES: [&Side; 8] = [
+    &sides::LLDB_14,
+    &sides::LLDB_19,
+    &sides::LLDB_22,
+    &sides::GDB,
+    &sides::DEBUGPY,
+    &sides::RUBY,
+    &sides::XDEBUG,
+    &sides::PERL,
+];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
-    ("continue --thread", EVERY, "all threads go on together"),
+    ("continue --thread", NO_GDB, "all threads go on together"),
     ("watch NAME", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", SCRIPTS, "no data breakpoints"),
     ("watch NAME --access", SCRIPTS, "no data breakpoints"),
@@ -40,11 +48,12 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("disassemble --source", SCRIPTS, "no machine code"),
     ("print NAME --format address", SCRIPTS, "a name has no address"),
     ("jump FILE:LINE", &["ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
-    ("back", EVERY, "no recording to go back in"),
-    ("reverse-continue", EVERY, "no recording to go back in"),
+    ("back", NO_GDB, "no recording to go back in"),
+    ("reverse-continue", NO_GDB, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "ruby", "xdebug", "perl"];
+/// All but gdb.
+const NO_GDB: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
 const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
@@ -116,8 +125,10 @@ const SCRIPT: &[Step] = &[
     ("watch NAME --condition EXPR", "watch {i} --condition '{i} > 3'", &["if {i} > 3"]),
     ("", "do '{unwatch_last}'", &[]),
     ("continue --thread", "continue --thread", &[]),
-    ("back", "back", &[]),
-    ("reverse-continue", "reverse-continue", &[]),
+    ("", "do '{record}'", &[]),
+    ("back", "back", &["{body}"]),
+    ("reverse-continue", "reverse-continue", &["{body}"]),
+    ("", "do '{unrecord}'", &[]),
     ("next", "next", &["stopped: step", "{after}"]),
     ("n", "n", &["stopped: "]),
     ("step", "step", &["stopped: "]),
@@ -182,7 +193,11 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
+        let records = !NO_GDB.contains(&side.name);
+        let recording = |words: &str| if records { words } else { "status" }.to_string();
         let mut filled = text
+            .replace("{record}", &recording("raw record full; next"))
+            .replace("{unrecord}", &recording("raw record stop"))
             .replace("{program}", &side.program())
             .replace("{function}", &side.function("work"))
             .replace("{main}", side.main)

@@ -37,7 +37,11 @@ impl Session {
             self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
-            self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
+            let mut arguments = json!({ "variablesReference": reference });
+            if wanted == Scope::Registers && self.capabilities.has("supportsValueFormattingOptions") {
+                arguments["format"] = json!({ "hex": true });
+            }
+            self.ask(id, "variables", arguments, Step::Scope { frame });
         }
         self.walk_on(id, frame + 1);
     }

@@ -3,6 +3,7 @@ import glob
 import gdb
 import gdb.printing
 import itertools
+import os
 import sys
 
 # Their text lies behind the pointer to their table of functions.
@@ -171,17 +172,28 @@ class bugeye:
             print("%s\t%s" % (value.type, value.format_string(max_depth=2)))
 
     @staticmethod
+    def code(command):
+        print(gdb.execute(command, to_string=True).replace("=> ", "-> "), end="")
+
+    @staticmethod
     def jump(file, line):
-        gdb.newest_frame().select()
-        function = gdb.selected_frame().function()
-        for place in gdb.decode_line('-source "%s" -line %d' % (file, line))[1] or ():
-            block = gdb.block_for_pc(place.pc)
-            while block is not None and block.function is None:
-                block = block.superblock
-            if place.line == line and block is not None and block.function == function:
+        frame = gdb.newest_frame()
+        frame.select()
+        table = frame.find_sal().symtab
+        same = table is not None and os.path.realpath(table.fullname()) == os.path.realpath(file)
+        for place in (table.linetable().line(line) or ()) if same else ():
+            if bugeye.function_at(place.pc) == bugeye.function_at(frame.pc()):
                 gdb.execute("set var $pc = %d" % place.pc)
                 return
         raise gdb.GdbError("line %d is not in the current function" % line)
+
+    @staticmethod
+    def function_at(pc):
+        """Where the function begins that an instruction belongs to."""
+        block = gdb.block_for_pc(pc)
+        while block is not None and block.function is None:
+            block = block.superblock
+        return block and block.start
 
     @staticmethod
     def present(command):

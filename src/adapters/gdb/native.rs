@@ -13,14 +13,15 @@ pub const NATIVES: Natives = Natives {
     address_of: |expression| format!("(unsigned long)({expression})"),
     disassemble: Some(|address, count, mixed| {
         let mode = if mixed { "/s" } else { "" };
-        match (address, count) {
+        let command = match (address, count) {
             (address, Some(count)) if !mixed => format!("x/{count}i {}", address.unwrap_or("$pc")),
             // Four bytes an instruction are a fair guess where lines of source are to stand between them.
             (Some(address), Some(count)) => format!("disassemble {mode} {address},+{}", count.saturating_mul(4)),
             (None, Some(count)) => format!("disassemble {mode} $pc,+{}", count.saturating_mul(4)),
             (Some(address), None) => format!("disassemble {mode} {address}"),
             (None, None) => format!("disassemble {mode}"),
-        }
+        };
+        format!("python bugeye.code({})", literal(&command))
     }),
     jump: Some(|file, line| format!("python bugeye.jump({}, {line})", literal(file))),
     watch: Some(Watching {
