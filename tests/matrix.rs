@@ -14,36 +14,13 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::path::Path;
 
-use support::{Bug, Run, fixtures, words};
+use support::sides::{self, Side};
+use support::{Bug, Run, words};
 
-/// An adapter in one version, and the loop it is tried on.
-struct Variant {
-    name: &'static str,
-    /// The version that `scripts/adapters` fetches; None for what `bugeye setup` installs.
-    fetched: Option<&'static str>,
-    language: &'static str,
-    fixture: &'static str,
-    function: &'static str,
-    total: &'static str,
-}
-
-const VARIANTS: [Variant; 4] = [
-    Variant::native("lldb 14", Some("14")),
-    Variant::native("lldb 19", None),
-    Variant::native("lldb 22", Some("22")),
-    Variant {
-        name: "debugpy",
-        fetched: None,
-        language: "python",
-        fixture: "python/loop.py",
-        function: "work",
-        total: "total",
-    },
-];
+/// Every side of the page, in its order.
+const SIDES: [&Side; 4] = [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
@@ -78,18 +55,18 @@ const SCRIPT: &[Step] = &[
     ("start PROGRAM", "start {program}", &["held", "breakpoint 1", "verified"]),
     ("status", "status", &["held"]),
     ("sessions", "sessions --all", &["s1"]),
-    ("continue", "continue", &["breakpoint 1 (hit 1)", "i=0"]),
-    ("c, resume", "c", &["(hit 2)", "i=1"]),
-    ("context", "context", &["{function}", "i=1"]),
+    ("continue", "continue", &["breakpoint 1 (hit 1)", "{i}=0"]),
+    ("c, resume", "c", &["(hit 2)", "{i}=1"]),
+    ("context", "context", &["{function}", "{i}=1"]),
     ("where --context N", "where --context 1", &["{function}"]),
     ("source", "source", &[">"]),
     ("source FILE:LINE --context N", "source {return} --context 1", &["return"]),
     ("list FILE:LINE", "list {return}", &["return"]),
     ("source --function", "source --function", &["{function}"]),
-    ("backtrace", "backtrace", &["0 {function}", "main"]),
+    ("backtrace", "backtrace", &["0 {function}", "{main}"]),
     ("bt --limit N", "bt --limit 1", &["0 {function}"]),
     ("stack N", "stack 2", &["{function}"]),
-    ("backtrace --locals", "backtrace --locals", &["i = 1"]),
+    ("backtrace --locals", "backtrace --locals", &["{i} = 1"]),
     ("backtrace --all", "backtrace --all", &["{function}"]),
     ("up", "up", &["frame 1"]),
     ("down", "down", &["frame 0"]),
@@ -98,38 +75,38 @@ const SCRIPT: &[Step] = &[
     ("", "frame 0", &["frame 0"]),
     ("threads", "threads", &["stopped"]),
     ("thread", "thread", &["thread"]),
-    ("locals", "locals", &["i: int = 1"]),
+    ("locals", "locals", &["{i}: {int} = 1"]),
     ("locals --scope globals", "locals --scope globals", &["{globals}"]),
-    ("locals --frame N", "locals --frame 0", &["i: int = 1"]),
-    ("args", "args", &["n: int = 5"]),
-    ("print EXPR", "print i", &["i = 1"]),
-    ("p EXPR", "p i", &["i = 1"]),
-    ("print 'i + 1'", "print 'i + 1'", &["= 2"]),
-    ("print -e A -e B", "print -e i -e n", &["i = 1", "n = 5"]),
-    ("print NAME --type", "print i --type", &["i: int = 1"]),
-    ("print NAME --format hex", "print n --format hex", &["0x5"]),
-    ("print NAME --format binary", "print n --format binary", &["0b101"]),
-    ("print NAME --format address", "print i --format address", &["0x"]),
-    ("eval EXPR", "eval 'n + 10'", &["15"]),
+    ("locals --frame N", "locals --frame 0", &["{i}: {int} = 1"]),
+    ("args", "args", &["{n}: {int} = 5"]),
+    ("print EXPR", "print {i}", &["{i} = 1"]),
+    ("p EXPR", "p {i}", &["{i} = 1"]),
+    ("print 'i + 1'", "print '{i} + 1'", &["= 2"]),
+    ("print -e A -e B", "print -e {i} -e {n}", &["{i} = 1", "{n} = 5"]),
+    ("print NAME --type", "print {i} --type", &["{i}: {int} = 1"]),
+    ("print NAME --format hex", "print {n} --format hex", &["0x5"]),
+    ("print NAME --format binary", "print {n} --format binary", &["0b101"]),
+    ("print NAME --format address", "print {i} --format address", &["0x"]),
+    ("eval EXPR", "eval '{n} + 10'", &["15"]),
     ("set NAME VALUE", "set {total} 100", &["100"]),
     ("set 'NAME = VALUE'", "set '{total} = 200'", &["200"]),
     ("raw COMMAND", "raw {raw}", &["{rawed}"]),
-    ("memory read ADDR --count N", "memory read &i --count 4", &["01 00 00 00"]),
-    ("memory read &NAME --format hex", "memory read &i --format hex --count 1", &["01"]),
-    ("memory write ADDR BYTES", "memory write &i 01000000", &["wrote 4"]),
+    ("memory read ADDR --count N", "memory read &{i} --count 4", &["01 00 00 00"]),
+    ("memory read &NAME --format hex", "memory read &{i} --format hex --count 1", &["01"]),
+    ("memory write ADDR BYTES", "memory write &{i} 01000000", &["wrote 4"]),
     ("registers", "registers", &["="]),
     ("registers NAME", "registers rip", &["rip = 0x"]),
     ("disassemble", "disassemble", &["->"]),
     ("disassemble --count N", "disassemble --count 2", &["->"]),
     ("disassemble --source", "disassemble --count 4 --source", &["->"]),
     ("modules", "modules", &["{module}"]),
-    ("do 'A; B'", "do 'print i; print n'", &["i = 1", "n = 5"]),
+    ("do 'A; B'", "do 'print {i}; print {n}'", &["{i} = 1", "{n} = 5"]),
     ("watch NAME", "watch {total}", &["watch 1"]),
     ("watch list", "watch list", &["{watches}"]),
-    ("watch NAME --read", "watch n --read", &["read"]),
-    ("watch NAME --access", "watch i --access", &["read or written"]),
+    ("watch NAME --read", "watch {n} --read", &["read"]),
+    ("watch NAME --access", "watch {i} --access", &["read or written"]),
     ("", "do '{unwatch}'", &[]),
-    ("watch NAME --condition EXPR", "watch i --condition 'i > 3'", &["if i > 3"]),
+    ("watch NAME --condition EXPR", "watch {i} --condition '{i} > 3'", &["if {i} > 3"]),
     ("", "do '{unwatch_last}'", &[]),
     ("continue --thread", "continue --thread", &[]),
     ("back", "back", &[]),
@@ -138,26 +115,27 @@ const SCRIPT: &[Step] = &[
     ("n", "n", &["stopped: "]),
     ("step", "step", &["stopped: "]),
     ("s --count N", "s --count 2", &["stopped: "]),
+    ("", "continue", &["{body}"]),
     ("unbreak ID", "unbreak 1", &["no breakpoints"]),
     ("until FILE:LINE", "until {return}", &["stopped: reached", "{return}"]),
-    ("finish", "finish", &["stopped: step", "main"]),
+    ("finish", "finish", &["stopped: step", "{main}"]),
     ("restart", "restart", &["held"]),
     ("stop", "stop", &["ended"]),
-    ("break -f NAME", "break -f {function}", &["{function}"]),
+    ("break -f NAME", "break -f work", &["work"]),
     ("run PROGRAM", "run {program}", &["in {function}"]),
-    ("out", "out", &["main"]),
+    ("out", "out", &["{main}"]),
     ("breakpoint remove --all", "breakpoint remove --all", &["no breakpoints"]),
     ("kill", "kill", &["ended"]),
-    ("run --break PLACE", "run {program} --break {body}", &["i=0"]),
+    ("run --break PLACE", "run {program} --break {body}", &["{i}=0"]),
     ("jump FILE:LINE", "jump {return}", &["{return}"]),
     ("", "stop", &["ended"]),
-    ("break --condition EXPR", "break {body} --condition 'i == 3'", &["if i == 3"]),
-    ("", "run {program}", &["i=3"]),
+    ("break --condition EXPR", "break {body} --condition '{i} == 3'", &["if {i} == 3"]),
+    ("", "run {program}", &["{i}=3"]),
     ("", "stop", &[]),
     ("break --hit-count N", "break {body} --hit-count 4", &["from hit 4"]),
-    ("", "run {program}", &["(hit 4)", "i=3"]),
+    ("", "run {program}", &["(hit 4)", "{i}=3"]),
     ("", "stop", &[]),
-    ("break --log MESSAGE", "break {body} --log 'i is {i}'", &["logs"]),
+    ("break --log MESSAGE", "break {body} --log 'i is {{i}}'", &["logs"]),
     ("", "run {program}", &["i is 0", "i is 4", "exited: code 0"]),
     ("output", "output --all", &["i is 0"]),
     ("output --tail N", "output --tail 1", &["sum"]),
@@ -165,13 +143,13 @@ const SCRIPT: &[Step] = &[
     ("", "stop", &[]),
     ("", "unbreak --all", &[]),
     ("break --once", "break {body} --once", &["once"]),
-    ("", "run {program}", &["i=0"]),
+    ("", "run {program}", &["{i}=0"]),
     ("", "breaks", &["no breakpoints"]),
     ("", "stop", &[]),
     ("start --stop-on-entry", "start --stop-on-entry {program}", &["stopped: entry"]),
     ("", "stop", &["ended"]),
     ("step --into NAME", "run {program} --break {call}", &["{call}"]),
-    ("", "step --into {function}", &["in {function}"]),
+    ("", "step --into work", &["in {function}"]),
     ("detach", "detach", &["let go"]),
     ("catch WORD", "catch throw", &["catch 1: throw"]),
     ("catch list", "catch list", &["catch 1: throw"]),
@@ -179,7 +157,7 @@ const SCRIPT: &[Step] = &[
     ("catch throw TYPE", "catch throw ValueError", &["ValueError"]),
     ("catch none", "catch none", &["nothing"]),
     ("", "catch default", &[]),
-    ("pause", "run {hang} --wait 1s", &["running"]),
+    ("pause", "run {program} --wait 1s -- spin", &["running"]),
     ("", "pause", &["stopped: pause"]),
     ("await --timeout S", "await --timeout 1", &["stopped: pause"]),
     ("use ID", "use {last}", &["are about"]),
@@ -188,47 +166,34 @@ const SCRIPT: &[Step] = &[
     ("completions SHELL", "completions bash", &["bugeye"]),
 ];
 
+/// A side, as the script goes through it.
+struct Variant(&'static Side);
+
 impl Variant {
-    const fn native(name: &'static str, fetched: Option<&'static str>) -> Self {
-        Self { name, fetched, language: "c", fixture: "c/loop_basic.c", function: "work_basic", total: "sum" }
-    }
-
-    fn is_native(&self) -> bool {
-        self.language == "c"
-    }
-
-    fn bug(&self) -> Bug {
-        let bug = Bug::new(self.language);
-        if let Some(version) = self.fetched {
-            let path = fetched(version);
-            std::fs::create_dir_all(bug.home().join("config")).unwrap();
-            bug.write("config/config.toml", &format!("[adapters.lldb-dap]\npath = \"{}\"\n", path.display()));
-        }
-        bug
-    }
-
     /// A table's words with this variant's names in them.
     fn fill(&self, text: &str, bug: &Bug) -> String {
-        let native = self.is_native();
-        let hang = if native { fixtures::program("c/hang.c") } else { "hang.py".into() };
-
-        let watches = |words: &str| if native { words.to_string() } else { "status".into() };
+        let side = self.0;
+        let watches = side.hole("watch").is_none();
+        let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
         let mut filled = text
-            .replace("{program}", &fixtures::program(self.fixture))
-            .replace("{hang}", &hang)
-            .replace("{function}", self.function)
-            .replace("{total}", self.total)
-            .replace("{module}", if native { "libc" } else { "__main__" })
-            .replace("{raw}", if native { "'frame variable n'" } else { "'n + 1'" })
-            .replace("{rawed}", if native { "(int) n = 5" } else { "6" })
-            .replace("{globals}", if native { "progress" } else { "none in work" })
-            .replace("{watches}", if native { "watch 1 sum" } else { "no watches" })
-            .replace("{unwatch}", &watches("watch remove 1; watch remove 2; watch remove 3"))
-            .replace("{unwatch_last}", &watches("watch remove 4"));
+            .replace("{program}", &side.program())
+            .replace("{function}", &side.function("work"))
+            .replace("{main}", side.main)
+            .replace("{int}", side.int)
+            .replace("{module}", side.module)
+            .replace("{raw}", &format!("'{}'", side.raw.0))
+            .replace("{rawed}", side.raw.1)
+            .replace("{globals}", side.globals)
+            .replace("{watches}", &watching("watch 1", "no watches"))
+            .replace("{unwatch}", &watching("watch remove 1; watch remove 2; watch remove 3", "status"))
+            .replace("{unwatch_last}", &watching("watch remove 4", "status"));
+        for name in ["i", "n", "total"] {
+            filled = filled.replace(&format!("{{{name}}}"), &side.var(name));
+        }
         for mark in ["body", "after", "return", "call"] {
             let name = format!("{{{mark}}}");
             if filled.contains(&name) {
-                filled = filled.replace(&name, &fixtures::at(self.fixture, mark));
+                filled = filled.replace(&name, &side.at(mark));
             }
         }
         if filled.contains("{last}") {
@@ -240,21 +205,21 @@ impl Variant {
 
     /// Goes through the script; answers what each row came to.
     fn try_all(&self) -> BTreeMap<&'static str, &'static str> {
-        let bug = self.bug();
+        let bug = self.0.bug();
         let mut rows = BTreeMap::new();
         for (row, command, parts) in SCRIPT {
             let filled = self.fill(command, &bug);
             let run = bug.run(&words(&filled));
-            let hole = HOLES.iter().find(|(name, variants, _)| name == row && variants.contains(&self.name));
+            let hole = HOLES.iter().find(|(name, variants, _)| name == row && variants.contains(&self.0.name));
             if let Some((_, _, why)) = hole {
                 self.must_refuse(&run, why);
                 rows.insert(*row, *why);
                 continue;
             }
-            assert_eq!(run.code, 0, "{}: {run}", self.name);
+            assert_eq!(run.code, 0, "{}: {run}", self.0.name);
             for part in *parts {
                 let part = self.fill(part, &bug);
-                assert!(run.stdout.contains(&part), "{}: no {part:?} in {run}", self.name);
+                assert!(run.stdout.contains(&part), "{}: no {part:?} in {run}", self.0.name);
             }
             if !row.is_empty() {
                 rows.insert(*row, "");
@@ -264,24 +229,9 @@ impl Variant {
     }
 
     fn must_refuse(&self, run: &Run, why: &str) {
-        assert_eq!(run.code, 6, "{}: unsupported because {why}, yet {run}", self.name);
+        assert_eq!(run.code, 6, "{}: unsupported because {why}, yet {run}", self.0.name);
         assert!(run.stderr.contains("hint: "), "{run}");
     }
-}
-
-/// The program of a version that `scripts/adapters` fetched into the build folder.
-fn fetched(version: &str) -> PathBuf {
-    static FETCHED: OnceLock<String> = OnceLock::new();
-    let list = FETCHED.get_or_init(|| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("adapters");
-        let mut command = Command::new(root.join("scripts/adapters"));
-        let done = command.arg(folder).args(["14", "22"]).output().unwrap();
-        assert!(done.status.success(), "adapters can't be fetched: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap()
-    });
-    let line = list.lines().find_map(|line| line.strip_prefix(&format!("lldb-{version} ")));
-    PathBuf::from(line.unwrap_or_else(|| panic!("no lldb {version} in {list}")))
 }
 
 fn page(results: &[BTreeMap<&'static str, &'static str>]) -> String {
@@ -290,7 +240,7 @@ fn page(results: &[BTreeMap<&'static str, &'static str>]) -> String {
          real adapter\nand checks its answer; `BUGEYE_UPDATE=1 cargo test --test matrix` writes it anew. *Yes* is a command that \
          worked, the\nrest says why it can't: the command answers so itself, with exit code 6.\n\n",
     );
-    let names: Vec<&str> = VARIANTS.iter().map(|variant| variant.name).collect();
+    let names: Vec<&str> = SIDES.iter().map(|side| side.name).collect();
     let _ = writeln!(page, "| command | {} |", names.join(" | "));
     let _ = writeln!(page, "|---|{}", "---|".repeat(names.len()));
     let rows = SCRIPT.iter().map(|(row, ..)| *row).filter(|row| !row.is_empty());
@@ -307,7 +257,7 @@ fn page(results: &[BTreeMap<&'static str, &'static str>]) -> String {
 #[test]
 fn every_command_works_on_every_adapter_or_says_why_not() {
     let results: Vec<_> = std::thread::scope(|scope| {
-        let tries: Vec<_> = VARIANTS.iter().map(|variant| scope.spawn(|| variant.try_all())).collect();
+        let tries: Vec<_> = SIDES.iter().map(|side| scope.spawn(|| Variant(side).try_all())).collect();
         tries.into_iter().map(|result| result.join().unwrap()).collect()
     });
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/adapters.md");

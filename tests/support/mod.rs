@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test crate uses its own part")]
 
 pub mod fixtures;
+pub mod sides;
 
 use std::fs;
 use std::io::Read;
