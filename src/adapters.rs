@@ -4,6 +4,7 @@
 //! there that the constant names; nothing outside compares adapter names.
 
 pub mod debugpy;
+pub mod java;
 pub mod lldb;
 
 use std::path::PathBuf;
@@ -310,6 +311,9 @@ pub struct Quirks {
     pub attach_runs: bool,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
+    /// What the adapter's first answer may take at least, whatever the configured limit: its first start may have to
+    /// compile it.
+    pub first_answer: Duration,
 }
 
 impl Quirks {
@@ -353,6 +357,7 @@ impl Quirks {
         runs_in_terminal: false,
         attach_runs: false,
         entry_function: None,
+        first_answer: Duration::ZERO,
     };
 }
 
@@ -372,7 +377,7 @@ impl Natives {
 }
 
 /// Every adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &java::JAVA];
 
 /// Finds an adapter by its id or another name for it.
 #[must_use]

@@ -69,6 +69,7 @@ pub const DEBUGPY: Adapter = Adapter {
         runs_in_terminal: true,
         attach_runs: true,
         entry_function: None,
+        first_answer: Duration::ZERO,
     },
     natives: Natives {
         failure: |_| None,

@@ -76,6 +76,7 @@ pub const LLDB: Adapter = Adapter {
         runs_in_terminal: false,
         attach_runs: false,
         entry_function: Some("main"),
+        first_answer: Duration::ZERO,
     },
     natives: native::NATIVES,
 };

@@ -148,10 +148,13 @@ impl Session {
     /// The adapter's filters for the `catch` words in force; its own defaults when nothing was said.
     fn exception_filters(&self) -> Vec<String> {
         let known = self.capabilities.exception_filters();
+        let mut filters: Vec<String> =
+            self.catch_words().iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect();
         if self.catch.is_empty() {
-            return known.into_iter().filter(|filter| filter.on_by_default).map(|filter| filter.filter).collect();
+            filters.extend(known.into_iter().filter(|filter| filter.on_by_default).map(|filter| filter.filter));
+            filters.dedup();
         }
-        self.catch.iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect()
+        filters
     }
 
     /// Filters, and types by name where the adapter takes them.

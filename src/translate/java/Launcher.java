@@ -17,6 +17,9 @@ final class Launcher {
     private static final String HOW =
             "start it with -agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:5005";
 
+    /** Where a build tool's command line takes the option for the virtual machine that it starts. */
+    private static final String AGENT = "{jdwp}";
+
     /** A program that was started. */
     static final class Started {
         final Process process;
@@ -48,13 +51,18 @@ final class Launcher {
         }
         Map<String, Connector.Argument> settings = connector.defaultArguments();
         settings.get("localAddress").setValue("127.0.0.1");
-        settings.get("timeout").setValue("30000");
+        settings.get("timeout").setValue("55000");
         ListeningConnector listener = connector;
         Process process = null;
         try {
             String address = listener.startListening(settings);
             String port = address.substring(address.lastIndexOf(':') + 1);
-            command.add(1, "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,quiet=y,address=127.0.0.1:" + port);
+            String agent = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,quiet=y,address=127.0.0.1:" + port;
+            if (command.stream().anyMatch(word -> word.contains(AGENT))) {
+                command.replaceAll(word -> word.replace(AGENT, agent));
+            } else {
+                command.add(1, agent);
+            }
             ProcessBuilder builder = new ProcessBuilder(command);
             builder.directory(new File(String.valueOf(arguments.get("cwd"))));
             builder.environment().clear();
