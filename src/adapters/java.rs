@@ -40,7 +40,6 @@ pub const JAVA: Adapter = Adapter {
         function_name,
         error_text: |text| text.strip_prefix("unsupported: ").unwrap_or(text).to_string(),
         is_opaque,
-        any_function: Some("its class is not loaded yet: it stops when a method of that name is called"),
         exit_signal: |code, _| signal_of(code),
         returned: Some((":returned", returned)),
         attach_runs: true,

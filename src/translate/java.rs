@@ -3,7 +3,6 @@
 //! The classes are kept in the private folder, under a name that changes with the source and with the Java they were
 //! compiled by. Whoever comes first compiles, the others wait.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -22,9 +21,10 @@ macro_rules! source {
 }
 
 /// The adapter's source: each file's name and text.
-const SOURCE: [(&str, &str); 20] = source![
+const SOURCE: [(&str, &str); 21] = source![
     "Adapter.java",
     "Breakpoints.java",
+    "ClassFiles.java",
     "Client.java",
     "Debuggee.java",
     "Exceptions.java",
@@ -54,7 +54,8 @@ pub fn java(asked: &Asked) -> u8 {
         eprintln!("no java was named");
         return 2;
     };
-    let classes = match classes(Path::new(java)) {
+    let java = &found(java);
+    let classes = match classes(java) {
         Ok(classes) => classes,
         Err(message) => {
             eprintln!("{message}");
@@ -67,8 +68,18 @@ pub fn java(asked: &Asked) -> u8 {
         command.args([&streams.stdin, &streams.stdout, &streams.stderr]);
     }
     let error = command.exec();
-    eprintln!("could not start {java}: {error}");
+    eprintln!("could not start {}: {error}", java.display());
     1
+}
+
+/// A name without a folder is looked up on the PATH.
+fn found(java: &str) -> PathBuf {
+    let on_path = || find::on_path(java, &env_path());
+    Some(java).filter(|java| !java.contains('/')).and_then(|_| on_path()).unwrap_or_else(|| java.into())
+}
+
+fn env_path() -> String {
+    std::env::var("PATH").unwrap_or_default()
 }
 
 /// The folder of the compiled adapter, which is compiled if it is not there.
@@ -121,11 +132,10 @@ fn compile(java: &Path, folder: &Path) -> Result<(), String> {
 /// The compiler beside a Java, else the one that `JAVA_HOME` or the PATH has.
 fn compiler(java: &Path) -> Option<PathBuf> {
     let home = std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
-    let path = std::env::var_os("PATH").map(OsString::into_string).and_then(Result::ok).unwrap_or_default();
     let beside = java.parent().map(|folder| folder.join("javac")).filter(|path| path.is_file());
     beside
         .or_else(|| home.map(|home| Path::new(&home).join("bin/javac")).filter(|path| path.is_file()))
-        .or_else(|| find::on_path("javac", &path))
+        .or_else(|| find::on_path("javac", &env_path()))
 }
 
 /// Changes with the source, and with the Java.

@@ -175,7 +175,8 @@ final class Adapter {
         }
         Launcher.Started started = Launcher.launch(arguments, streams);
         process = started.process;
-        begin(started.vm, false);
+        begin(started.vm, new ClassFiles(command, Json.asObject(arguments.get("env")), Paths.get(String.valueOf(cwd))),
+                false);
         Process watched = process;
         Thread listener = listen();
         Thread waiter = new Thread(() -> onExit(watched, listener));
@@ -203,7 +204,7 @@ final class Adapter {
         } else {
             sources.addRoot(System.getenv("PWD"));
         }
-        begin(vm, true);
+        begin(vm, ClassFiles.none(), true);
         Thread listener = listen();
         new Thread(() -> {
             join(listener);
@@ -218,8 +219,8 @@ final class Adapter {
         return null;
     }
 
-    private void begin(VirtualMachine vm, boolean running) {
-        debuggee = new Debuggee(client, vm, sources, running);
+    private void begin(VirtualMachine vm, ClassFiles files, boolean running) {
+        debuggee = new Debuggee(client, vm, sources, files, running);
         debuggee.threads.own(vm).forEach(debuggee.threads::number);
         client.event("output", Json.object("category", "telemetry", "output", "version", "data",
                 Json.object("packageVersion", System.getProperty("java.version"))));

@@ -17,12 +17,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeSet;
 
 /** Breakpoints by line and by method. They wait for the classes they are in, and follow those as they are loaded. */
 final class Breakpoints {
     private final Debuggee debuggee;
     private final Client client;
     private final Sources sources;
+    private final ClassFiles files;
     private final Map<String, List<Breakpoint>> byFile = new LinkedHashMap<>();
     private List<Breakpoint> functions = new ArrayList<>();
     /** What class preparations are announced already. */
@@ -43,6 +45,10 @@ final class Breakpoints {
         /** A class of its file is loaded, with code there or not. */
         boolean looked;
         String boundFile;
+        /** Where the class files say it will be; 0 where they do not. */
+        int expectedLine;
+        /** There are class files of it. */
+        boolean expected;
         final List<BreakpointRequest> requests = new ArrayList<>();
 
         boolean isSame(Breakpoint other) {
@@ -51,10 +57,11 @@ final class Breakpoints {
         }
     }
 
-    Breakpoints(Debuggee debuggee, Client client, Sources sources) {
+    Breakpoints(Debuggee debuggee, Client client, Sources sources, ClassFiles files) {
         this.debuggee = debuggee;
         this.client = client;
         this.sources = sources;
+        this.files = files;
     }
 
     /** Replaces the breakpoints of a file. */
@@ -108,6 +115,7 @@ final class Breakpoints {
             breakpoint.id = ++lastId;
             now.add(breakpoint);
             await(breakpoint);
+            expect(breakpoint);
             for (ReferenceType type : debuggee.vm().allClasses()) {
                 if (type.isPrepared()) {
                     bind(breakpoint, type);
@@ -136,16 +144,30 @@ final class Breakpoints {
 
     private static Map<String, Object> described(Breakpoint breakpoint) {
         boolean bound = !breakpoint.requests.isEmpty();
+        int line = bound ? breakpoint.boundLine : breakpoint.expectedLine;
         String message = null;
-        if (!bound && breakpoint.function != null) {
+        if (line == 0 && breakpoint.function != null) {
             message = "no class that is loaded so far has a method of that name";
-        } else if (!bound) {
-            message = breakpoint.looked ? "no code comes from that line or one below it"
-                    : "its class is not loaded yet";
+        } else if (line == 0) {
+            message = breakpoint.looked || breakpoint.expected ? "no code comes from that line or one below it"
+                    : "no class of that file is loaded yet";
         }
-        return Json.object("id", breakpoint.id, "verified", bound, "message", message, "line",
-                bound ? (Object) breakpoint.boundLine : null, "source",
+        return Json.object("id", breakpoint.id, "verified", bound || line > 0, "message", message, "line",
+                line > 0 ? (Object) line : null, "source",
                 breakpoint.boundFile == null ? null : Json.object("path", breakpoint.boundFile));
+    }
+
+    /** What the class files say of a breakpoint, before their classes are loaded. */
+    private void expect(Breakpoint breakpoint) {
+        if (breakpoint.function != null) {
+            breakpoint.expectedLine = files.method(typePart(breakpoint.function), methodPart(breakpoint.function));
+            return;
+        }
+        TreeSet<Integer> lines =
+                files.lines(sources.packageOf(breakpoint.file), String.valueOf(Paths.get(breakpoint.file).getFileName()));
+        Integer line = lines.ceiling(breakpoint.line);
+        breakpoint.expected = !lines.isEmpty();
+        breakpoint.expectedLine = line == null ? 0 : line;
     }
 
     /** Has the program announce the classes that a breakpoint may be in, before their code runs. */

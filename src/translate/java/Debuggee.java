@@ -84,12 +84,12 @@ final class Debuggee {
                 InvocationException;
     }
 
-    Debuggee(Client client, VirtualMachine vm, Sources sources, boolean running) {
+    Debuggee(Client client, VirtualMachine vm, Sources sources, ClassFiles files, boolean running) {
         this.client = client;
         this.vm = vm;
         this.sources = sources;
         this.running = running;
-        this.breakpoints = new Breakpoints(this, client, sources);
+        this.breakpoints = new Breakpoints(this, client, sources, files);
         this.exceptions = new Exceptions(sources);
     }
 
@@ -216,7 +216,8 @@ final class Debuggee {
             } else if (event instanceof ExceptionEvent && exceptions.stops((ExceptionEvent) event)) {
                 thrown = (ExceptionEvent) event;
             } else if (event instanceof ModificationWatchpointEvent) {
-                writes |= aboutToWrite((ModificationWatchpointEvent) event);
+                aboutToWrite((ModificationWatchpointEvent) event);
+                writes = true;
             } else if (event instanceof AccessWatchpointEvent) {
                 Watches.Watch read = (Watches.Watch) event.request().getProperty("watch");
                 read.before = read.now;
@@ -255,15 +256,10 @@ final class Debuggee {
         stoppedByEvent = true;
     }
 
-    private static boolean aboutToWrite(ModificationWatchpointEvent event) {
+    private static void aboutToWrite(ModificationWatchpointEvent event) {
         Watches.Watch watch = (Watches.Watch) event.request().getProperty("watch");
-        String before = Values.text(event.valueCurrent());
-        if (before.equals(Values.text(event.valueToBe()))) {
-            return false;
-        }
-        watch.before = before;
+        watch.before = Values.text(event.valueCurrent());
         watch.writing = true;
-        return true;
     }
 
     /** The program stands: nothing of a step is left, and the client is told. */

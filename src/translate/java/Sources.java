@@ -135,6 +135,12 @@ final class Sources {
         return null;
     }
 
+    /** The package that a file declares. */
+    String packageOf(String file) {
+        String declared = packages.computeIfAbsent(Paths.get(file), Sources::declaredPackage);
+        return declared.equals("?") ? "" : declared;
+    }
+
     private static String packageOf(ReferenceType type) {
         int dot = type.name().lastIndexOf('.');
         return dot < 0 ? "" : type.name().substring(0, dot);
