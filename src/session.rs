@@ -479,6 +479,9 @@ impl Session {
             return Failure::timed_out(format!("{}: {} did not answer in time", what, self.via()))
                 .hint("the program may be busy: try again, or `bugeye pause` first");
         }
+        if let Some((text, instead)) = unsupported(message) {
+            return Failure::unsupported(format!("{what}: {text}")).hint(instead);
+        }
         Failure::refused(format!("{what}: {}", (self.adapter.quirks.error_text)(&first_lines(message))))
     }
 
@@ -518,6 +521,13 @@ impl Session {
 const SILENT: &str = "\u{0}no answer";
 
 /// Compilers' error texts are long; the first lines say it.
+/// What an adapter of ours says it does not support, `unsupported: WHAT; INSTEAD`, and what works instead.
+#[must_use]
+pub fn unsupported(message: &str) -> Option<(&str, &str)> {
+    let text = message.strip_prefix("unsupported: ")?;
+    Some(text.split_once("; ").unwrap_or((text, "what it can do: bugeye doctor")))
+}
+
 fn first_lines(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim().is_empty()).take(3);
     lines.map(crate::render::quoted).collect::<Vec<_>>().join("\n  ")

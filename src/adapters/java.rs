@@ -38,7 +38,6 @@ pub const JAVA: Adapter = Adapter {
         arguments: (|_, _| ":arguments".into(), argument_names),
         catch_words: &[("throw", "raised"), ("panic", "uncaught")],
         function_name,
-        error_text: |text| text.strip_prefix("unsupported: ").unwrap_or(text).to_string(),
         is_opaque,
         exit_signal: |code, _| signal_of(code),
         returned: Some((":returned", returned)),
@@ -109,9 +108,13 @@ fn function_name(name: &str) -> String {
     }
 }
 
-/// `Point@57` says nothing that its fields do not; the platform's own objects are not gone into unasked.
+/// `Point@57` says nothing that its fields do not, `size=3` not what its items are; the platform's own objects are not
+/// gone into unasked.
 fn is_opaque(value: &str, kind: Option<&str>) -> bool {
     let platform = |kind: &str| ["java.", "javax.", "jdk.", "sun."].iter().any(|start| kind.starts_with(start));
+    if value.starts_with("size=") {
+        return true;
+    }
     let number = value.rsplit_once('@').map(|(_, number)| number);
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
         && !value.starts_with('"')

@@ -304,7 +304,11 @@ fn attach_target(pid: u32) -> Result<Choice, Failure> {
             .hint("it belongs to another user, or is part of the kernel")
     })?;
     let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let language = if name.starts_with("python") { "python" } else { "c" };
+    let language = match name.as_str() {
+        name if name.starts_with("python") => "python",
+        "java" => "java",
+        _ => "c",
+    };
     Ok(Choice { target: Target::Attach { pid, program: Some(program) }, language, notes: Vec::new() })
 }
 

@@ -241,8 +241,8 @@ fn maven(asked: &Asked) -> Result<Plan, Failure> {
     let tool = tool.to_string_lossy().into_owned();
     let compile = |word: &String| if phases.contains(&word.as_str()) { "test-compile".into() } else { word.clone() };
     let mut argv = vec![tool.clone(), "-q".into()];
-    argv.extend(asked.args().iter().map(compile));
-    let program = tests(asked, tool, vec![format!("-Dmaven.surefire.debug={AGENT}")]);
+    argv.extend(asked.args().iter().filter(|word| *word != "-q").map(compile));
+    let program = tests(asked, tool, vec!["-B".into(), format!("-Dmaven.surefire.debug={AGENT}")]);
     let then = Box::new(move |_: &str| Ok(Plan::Debug(program)));
     Ok(Plan::Build(Build { argv, cwd: asked.cwd.to_path_buf(), env: Vec::new(), then }))
 }

@@ -5,6 +5,7 @@ import com.sun.jdi.IncompatibleThreadStateException;
 import com.sun.jdi.LocalVariable;
 import com.sun.jdi.Location;
 import com.sun.jdi.ObjectReference;
+import com.sun.jdi.PathSearchingVirtualMachine;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.StackFrame;
 import com.sun.jdi.ThreadReference;
@@ -26,6 +27,7 @@ import java.util.Map;
 final class Adapter {
     /** Frame numbers: the thread's number times this, and the frame's place in its stack. */
     private static final long FRAMES = 1_000_000;
+    private static final int LONGEST_TRACE = 30;
     private static final String HELP = "help, version, classes TEXT, watches";
 
     private final Client client;
@@ -175,8 +177,7 @@ final class Adapter {
         }
         Launcher.Started started = Launcher.launch(arguments, streams);
         process = started.process;
-        begin(started.vm, new ClassFiles(command, Json.asObject(arguments.get("env")), Paths.get(String.valueOf(cwd))),
-                false);
+        begin(started.vm, false);
         Process watched = process;
         Thread listener = listen();
         Thread waiter = new Thread(() -> onExit(watched, listener));
@@ -204,7 +205,7 @@ final class Adapter {
         } else {
             sources.addRoot(System.getenv("PWD"));
         }
-        begin(vm, ClassFiles.none(), true);
+        begin(vm, true);
         Thread listener = listen();
         new Thread(() -> {
             join(listener);
@@ -219,8 +220,13 @@ final class Adapter {
         return null;
     }
 
-    private void begin(VirtualMachine vm, ClassFiles files, boolean running) {
-        debuggee = new Debuggee(client, vm, sources, files, running);
+    private void begin(VirtualMachine vm, boolean attached) {
+        ClassFiles files = new ClassFiles(List.of(), null);
+        if (vm instanceof PathSearchingVirtualMachine) {
+            PathSearchingVirtualMachine told = (PathSearchingVirtualMachine) vm;
+            files = new ClassFiles(told.classPath(), told.baseDirectory());
+        }
+        debuggee = new Debuggee(client, vm, sources, files, attached);
         debuggee.threads.own(vm).forEach(debuggee.threads::number);
         client.event("output", Json.object("category", "telemetry", "output", "version", "data",
                 Json.object("packageVersion", System.getProperty("java.version"))));
@@ -425,18 +431,34 @@ final class Adapter {
             throw new Refusal("the program did not stop on an exception");
         }
         String type = event.exception().referenceType().name();
+        String trace = trace(event.thread());
+        return Json.object("exceptionId", type, "description", Values.message(event.exception()), "breakMode",
+                event.catchLocation() == null ? "unhandled" : "always", "details",
+                details(event.exception(), trace, 0));
+    }
+
+    /** The stack as Java prints it. */
+    private static String trace(ThreadReference thread) {
         StringBuilder trace = new StringBuilder();
         try {
-            for (StackFrame frame : event.thread().frames()) {
-                trace.append("\tat ").append(frame.location().method().declaringType().name()).append('.')
-                        .append(frame.location().method().name()).append(" (").append(frame.location()).append(")\n");
+            int total = thread.frameCount();
+            for (StackFrame frame : thread.frames(0, Math.min(total, LONGEST_TRACE))) {
+                Location location = frame.location();
+                String place = "Unknown Source";
+                try {
+                    place = location.sourceName() + (location.lineNumber() > 0 ? ":" + location.lineNumber() : "");
+                } catch (AbsentInformationException e) {
+                    // As it is then.
+                }
+                trace.append("\tat ").append(Debuggee.nameOf(location)).append('(').append(place).append(")\n");
+            }
+            if (total > LONGEST_TRACE) {
+                trace.append("\t… ").append(total - LONGEST_TRACE).append(" more\n");
             }
         } catch (IncompatibleThreadStateException e) {
             // It is shown without.
         }
-        return Json.object("exceptionId", type, "description", Values.message(event.exception()), "breakMode",
-                event.catchLocation() == null ? "unhandled" : "always", "details",
-                details(event.exception(), trace.toString(), 0));
+        return trace.toString();
     }
 
     private static Map<String, Object> details(ObjectReference exception, String trace, int depth) {

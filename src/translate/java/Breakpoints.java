@@ -222,7 +222,7 @@ final class Breakpoints {
 
     /**
      * At the line, else at the next line with code. A class inside another is loaded after it, and may have code nearer
-     * to the line: the breakpoint moves there then.
+     * to the line: that is waited for where the class files tell of it, else the breakpoint moves there then.
      */
     private boolean bindLine(Breakpoint breakpoint, ReferenceType type) throws AbsentInformationException {
         if (Sources.isPlatform(type.name()) || !sources.isFrom(type, breakpoint.file)) {
@@ -233,7 +233,8 @@ final class Breakpoints {
         int nearest = Integer.MAX_VALUE;
         for (Location location : type.allLineLocations()) {
             int line = location.lineNumber();
-            nearest = line >= breakpoint.line && line < nearest ? line : nearest;
+            boolean fits = breakpoint.expectedLine > 0 ? line == breakpoint.expectedLine : line >= breakpoint.line;
+            nearest = fits && line < nearest ? line : nearest;
         }
         if (nearest == Integer.MAX_VALUE || breakpoint.boundLine != 0 && nearest > breakpoint.boundLine) {
             return first;

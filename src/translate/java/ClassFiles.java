@@ -2,14 +2,11 @@ package bugeye;
 
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.Enumeration;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -46,40 +43,16 @@ final class ClassFiles {
 
     private final Set<Path> entries = new LinkedHashSet<>();
 
-    /** Takes the class path from the command line and the environment of a program. */
-    ClassFiles(List<String> command, Map<String, Object> env, Path cwd) {
-        String classPath = Json.text(env, "CLASSPATH");
-        classPath = classPath == null || classPath.isEmpty() ? "." : classPath;
-        for (int i = 1; i + 1 < command.size(); i++) {
-            String word = command.get(i);
-            if (List.of("-cp", "-classpath", "--class-path", "-p", "--module-path").contains(word)) {
-                classPath = command.get(++i);
-            } else if (word.equals("-jar")) {
-                addJar(cwd.resolve(command.get(i + 1)));
-                return;
-            }
-        }
-        for (String entry : classPath.split(File.pathSeparator)) {
-            if (entry.endsWith("*")) {
-                addAll(cwd.resolve(entry.substring(0, entry.length() - 1)));
+    /** The class path as the virtual machine tells it, relative to the folder that it was started in. */
+    ClassFiles(List<String> classPath, String folder) {
+        Path base = Path.of(folder == null ? "/" : folder);
+        for (String entry : classPath) {
+            Path path = base.resolve(entry);
+            if (entry.endsWith(".jar")) {
+                addJar(path);
             } else {
-                entries.add(cwd.resolve(entry));
+                entries.add(path);
             }
-        }
-        // Where build tools put what they compile.
-        for (String folder : new String[] {"target/classes", "target/test-classes", "build/classes/java/main",
-            "build/classes/java/test"}) {
-            if (Files.isDirectory(cwd.resolve(folder))) {
-                entries.add(cwd.resolve(folder));
-            }
-        }
-    }
-
-    private void addAll(Path folder) {
-        try (DirectoryStream<Path> jars = Files.newDirectoryStream(folder, "*.jar")) {
-            jars.forEach(entries::add);
-        } catch (IOException e) {
-            // There is none.
         }
     }
 
@@ -90,7 +63,7 @@ final class ClassFiles {
             String more = jar.getManifest() == null ? null
                     : jar.getManifest().getMainAttributes().getValue(Attributes.Name.CLASS_PATH);
             for (String name : more == null ? new String[0] : more.split("\\s+")) {
-                Path other = path.resolveSibling(name.replaceFirst("^file:", ""));
+                Path other = path.resolveSibling(name.replaceFirst("^file:", "").replace("%20", " "));
                 if (Files.exists(other)) {
                     entries.add(other);
                 }
@@ -262,10 +235,5 @@ final class ClassFiles {
                 in.skipBytes(length);
             }
         }
-    }
-
-    /** For a program that was attached to: nothing is known of its files. */
-    static ClassFiles none() {
-        return new ClassFiles(Collections.emptyList(), Collections.emptyMap(), Path.of("/nonexistent"));
     }
 }

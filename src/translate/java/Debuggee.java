@@ -56,6 +56,8 @@ final class Debuggee {
     final Values values = new Values();
     final Threads threads = new Threads();
 
+    /** It was there before us. */
+    private final boolean attached;
     private boolean running;
     /** The thread that stopped, and how. */
     private ThreadReference stopped;
@@ -84,11 +86,12 @@ final class Debuggee {
                 InvocationException;
     }
 
-    Debuggee(Client client, VirtualMachine vm, Sources sources, ClassFiles files, boolean running) {
+    Debuggee(Client client, VirtualMachine vm, Sources sources, ClassFiles files, boolean attached) {
         this.client = client;
         this.vm = vm;
         this.sources = sources;
-        this.running = running;
+        this.attached = attached;
+        this.running = attached;
         this.breakpoints = new Breakpoints(this, client, sources, files);
         this.exceptions = new Exceptions(sources);
     }
@@ -180,14 +183,14 @@ final class Debuggee {
                 news.add((LocatableEvent) event);
             }
         }
-        if (start && !running) {
-            return;
-        }
-        if (start) {
-            // Attached to a program that waited for us before its beginning: it stays there.
+        if (start && attached) {
+            // It waited for us before its beginning, and stays there.
             startedHeld = true;
             running = false;
             notifyAll();
+        } else if (start) {
+            // It is held until it is configured, and may have been let go by now.
+            return;
         } else if (news.isEmpty()) {
             set.resume();
         } else if (running) {

@@ -1,7 +1,9 @@
 package bugeye;
 
+import com.sun.jdi.IncompatibleThreadStateException;
 import com.sun.jdi.Location;
 import com.sun.jdi.ObjectReference;
+import com.sun.jdi.StackFrame;
 import com.sun.jdi.VirtualMachine;
 import com.sun.jdi.event.ExceptionEvent;
 import com.sun.jdi.request.EventRequest;
@@ -79,7 +81,7 @@ final class Exceptions {
         }
         return filters.contains("raised")
                 || filters.contains(caught == null ? "uncaught" : "caught")
-                || filters.contains("userUnhandled") && (caught == null || isForeign(caught));
+                || filters.contains("userUnhandled") && (caught == null || isForeign(caught) && leavesOwnCode(event));
     }
 
     private static boolean isOne(ObjectReference exception, List<String> types) {
@@ -88,6 +90,23 @@ final class Exceptions {
 
     private static boolean isOfPlatform(Location location) {
         return Sources.isPlatform(location.declaringType().name());
+    }
+
+    /** Whether a function of the program is left on the way to where it is caught. */
+    private boolean leavesOwnCode(ExceptionEvent event) {
+        try {
+            for (StackFrame frame : event.thread().frames()) {
+                if (frame.location().method().equals(event.catchLocation().method())) {
+                    return false;
+                }
+                if (sources.find(frame.location().declaringType()) != null) {
+                    return true;
+                }
+            }
+        } catch (IncompatibleThreadStateException e) {
+            // It stands, since the event stopped it.
+        }
+        return false;
     }
 
     /** Caught by code whose source is not the program's, such as a test runner's. */

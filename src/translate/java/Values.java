@@ -21,8 +21,8 @@ import java.util.Map;
 
 /** Values as text and as trees. Nothing of the program runs for them: objects are shown by their fields. */
 final class Values {
-    /** Items of a collection in its own text; the rest is below it. */
-    private static final int INLINE = 12;
+    /** A collection of no more plain items than this is written out; else its text is its size, and they are below it. */
+    private static final int INLINE = 20;
     private static final int LONGEST_STRING = 4000;
 
     /** What can be gone down into until the program runs on: by the number that stands for it. */
@@ -202,31 +202,29 @@ final class Values {
     }
 
     private static String inline(Items items) {
+        if (items.size > INLINE) {
+            return "size=" + items.size;
+        }
         StringBuilder out = new StringBuilder(items.isMap ? "{" : "[");
         String separator = "";
         for (Items.Item item : items.part(0, INLINE)) {
+            if (!isSimple(item.key) || !isSimple(item.value)) {
+                return "size=" + items.size;
+            }
             out.append(separator);
             if (items.isMap) {
                 out.append(text(item.key)).append('=');
             }
-            out.append(brief(item.value));
+            out.append(text(item.value));
             separator = ", ";
-        }
-        if (items.size > INLINE) {
-            out.append(", … ").append(items.size).append(" items");
         }
         return out.append(items.isMap ? '}' : ']').toString();
     }
 
-    /** An item of a collection: a collection in it is not gone down into. */
-    private static String brief(Value value) {
-        if (value instanceof ObjectReference && plain((ObjectReference) value) == null) {
-            Items items = Items.of((ObjectReference) value);
-            if (items != null) {
-                return items.size == 0 ? items.isMap ? "{}" : "[]" : items.isMap ? "{…}" : "[…]";
-            }
-        }
-        return text(value);
+    /** A value that has nothing below it. */
+    private static boolean isSimple(Value value) {
+        return !(value instanceof ObjectReference) || isPlain((ObjectReference) value)
+                || isEnum(((ObjectReference) value).referenceType());
     }
 
     private static boolean isPlain(ObjectReference object) {
@@ -265,14 +263,14 @@ final class Values {
             switch (object.referenceType().name()) {
                 case "java.util.Optional":
                     Value held = Items.get(object, "value");
-                    return held == null ? "Optional.empty" : "Optional[" + brief(held) + "]";
+                    return held == null ? "Optional.empty" : "Optional[" + text(held) + "]";
                 case "java.util.concurrent.atomic.AtomicInteger":
                 case "java.util.concurrent.atomic.AtomicLong":
                     return text(Items.get(object, "value"));
                 case "java.util.concurrent.atomic.AtomicBoolean":
                     return String.valueOf(!text(Items.get(object, "value")).equals("0"));
                 case "java.util.concurrent.atomic.AtomicReference":
-                    return "AtomicReference[" + brief(Items.get(object, "value")) + "]";
+                    return "AtomicReference[" + text(Items.get(object, "value")) + "]";
                 case "java.lang.StringBuilder":
                 case "java.lang.StringBuffer":
                     return quoted(builderText(object), '"');
