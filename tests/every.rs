@@ -415,5 +415,8 @@ every! {
     lldb_19: crate::sides::LLDB_19;
     lldb_22: crate::sides::LLDB_22;
     debugpy: crate::sides::DEBUGPY;
+    ruby: crate::sides::RUBY;
+    xdebug: crate::sides::XDEBUG;
+    perl: crate::sides::PERL;
     java: crate::sides::JAVA;
 }

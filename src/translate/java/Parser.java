@@ -276,6 +276,9 @@ final class Parser {
                 break;
         }
         if (take("(")) {
+            if (is(")")) {
+                throw Refusal.unsupported("a function in an expression; " + WORKS);
+            }
             Node inner = assignment();
             expect(")");
             boolean looksLikeCast = peek().kind == Kind.NAME && !is("instanceof") || peek().kind == Kind.TEXT;
