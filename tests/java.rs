@@ -10,6 +10,8 @@
 
 mod support;
 
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -274,10 +276,8 @@ fn a_class_without_names_of_variables_says_so() {
 
 /// The project, in a folder of the test's own, with all that Maven fetches for it fetched.
 fn project(bug: &Bug) -> String {
-    let from = fixtures::folder("projects/java");
     let to = bug.path("project");
-    let done = Command::new("cp").args(["-r", from.to_str().unwrap(), &to]).status().unwrap();
-    assert!(done.success());
+    fixtures::copy_project("java", Path::new(&to));
     let mut command = Command::new("mvn");
     command.args(["-q", "-B", "test", "-Dtest=CartTest#totals"]).current_dir(&to);
     let done = command.output().unwrap();
@@ -290,7 +290,7 @@ fn a_test_under_maven_stops_where_it_fails() {
     let mut bug = JAVA.bug();
     bug.cwd = project(&bug).into();
     let line = |file: &str, mark: &str| fixtures::line(&format!("projects/java/src/{file}"), mark);
-    let report = bug.json(&["run", "--", "mvn", "-q", "test", "-Dtest=CartTest#discounts"]);
+    let report = bug.json(&["test", "discounts"]);
     let stop = &report["stop"];
     assert!(stop["reason"].to_string().contains("expected: <390> but was: <400>"), "{report}");
     let frame = &stop["frames"][usize::try_from(stop["frame"].as_u64().unwrap()).unwrap()];
@@ -313,8 +313,19 @@ struct Outside(Child);
 impl Outside {
     fn start(agent: Option<&str>) -> Self {
         let mut command = Command::new("java");
-        command.args(agent).args(["-jar", &JAVA.program(), "spin"]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(agent).args(["-jar", &JAVA.program(), "spin"]).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
+    }
+
+    /// One that listens, and its address. With port 0 it would take another one each time.
+    fn listening(suspend: &str) -> (Self, String) {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let agent = format!("-agentlib:jdwp=transport=dt_socket,server=y,suspend={suspend},address={address}");
+        let mut outside = Self::start(Some(&agent));
+        let mut line = String::new();
+        BufReader::new(outside.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("Listening for transport"), "{line}");
+        (outside, address)
     }
 }
 
@@ -323,6 +334,37 @@ impl Drop for Outside {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+#[test]
+fn a_program_is_reached_at_its_address() {
+    let bug = JAVA.bug();
+    let (mut outside, address) = Outside::listening("n");
+    has(&bug.ok(&["attach", &address]), &["stopped: attached"]);
+    bug.ok(&["break", &JAVA.at("spin")]);
+    let report = bug.json(&["continue"]);
+    assert_eq!(functions(&report["stop"]["frames"])[0], "Every.spin", "{report}");
+    has(&bug.ok(&["detach"]), &["runs on"]);
+    // It can be attached to again, and nothing was left in it.
+    bug.ok(&["unbreak", "--all"]);
+    support::until("it listens again", || {
+        let run = bug.run(&["attach", &address]);
+        if run.code == 0 { Ok(()) } else { Err(run.stderr) }
+    });
+    has(&bug.ok(&["continue", "--wait", "0.5s"]), &["running"]);
+    bug.ok(&["detach"]);
+    assert!(outside.0.try_wait().unwrap().is_none(), "it ended with the debugger");
+}
+
+#[test]
+fn a_program_that_waits_before_its_beginning_is_taken_from_there() {
+    let bug = JAVA.bug();
+    let (_outside, address) = Outside::listening("y");
+    has(&bug.ok(&["attach", &address]), &["stopped: attached"]);
+    bug.ok(&["break", "Every.spin"]);
+    let report = bug.json(&["continue"]);
+    assert_eq!(functions(&report["stop"]["frames"])[..2], ["Every.spin", "Every.main"], "{report}");
+    has(&bug.ok(&["kill"]), &["ended"]);
 }
 
 #[test]
