@@ -193,8 +193,6 @@ pub struct Install {
     pub cargo: Option<&'static str>,
     /// Maven artifacts (`group:name:version`), fetched with all they need into the private folder.
     pub maven: &'static [&'static str],
-    /// What works where a version that can be had is too old.
-    pub instead: &'static [&'static str],
     /// Why it needs no installation beyond the language itself, or can't be installed: what the user is told.
     pub note: Option<&'static str>,
 }
@@ -211,7 +209,6 @@ impl Install {
         go: None,
         cargo: None,
         maven: &[],
-        instead: &[],
         note: None,
     };
 }
@@ -303,7 +300,7 @@ pub struct Quirks {
     /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
     /// the inner frames that stand at the same function and line.
     pub arguments: Arguments,
-    /// `catch` words that are function breakpoints here: (word, function).
+    /// `catch` words that are function breakpoints here: (word, function); a word may have several.
     pub catch_functions: &'static [(&'static str, &'static str)],
     /// `catch` words and the adapter's filters they mean.
     pub catch_words: &'static [(&'static str, &'static str)],
@@ -351,8 +348,6 @@ pub struct Quirks {
     pub not_stopped: Option<&'static str>,
     /// The reason of a stop that ends a call made by an expression: the program stands where it stood before.
     pub call_reason: Option<&'static str>,
-    /// What the user is told when the adapter's last words say that it is too old.
-    pub too_old: fn(stderr: &str) -> Option<&'static str>,
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
     /// next `continue` would end where the step would have.
     pub forget_step: Option<&'static str>,
@@ -374,6 +369,8 @@ pub struct Quirks {
     /// What the adapter's first answer may take at least, whatever the configured limit: its first start may have to
     /// compile it.
     pub first_answer: Duration,
+    /// A function as the debugger wants it named in this program, where a short name is not enough.
+    pub function_in: fn(&Target, name: &str) -> String,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
     pub output_events: bool,
 }
@@ -421,7 +418,6 @@ impl Quirks {
         disconnect_kills: false,
         not_stopped: None,
         call_reason: None,
-        too_old: |_| None,
         forget_step: None,
         has_addresses: false,
         returned: None,
@@ -431,6 +427,7 @@ impl Quirks {
         no_attach: None,
         entry_function: None,
         first_answer: Duration::ZERO,
+        function_in: |_, name| name.to_string(),
         output_events: false,
     };
 }
