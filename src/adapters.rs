@@ -5,6 +5,7 @@
 
 pub mod debugpy;
 pub mod gdb;
+pub mod java;
 pub mod lldb;
 pub mod own;
 pub mod perl;
@@ -365,6 +366,9 @@ pub struct Quirks {
     pub no_attach: Option<&'static str>,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
+    /// What the adapter's first answer may take at least, whatever the configured limit: its first start may have to
+    /// compile it.
+    pub first_answer: Duration,
     /// A function as the debugger wants it named in this program, where a short name is not enough.
     pub function_in: fn(&Target, name: &str) -> String,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
@@ -422,6 +426,7 @@ impl Quirks {
         attach_runs: false,
         no_attach: None,
         entry_function: None,
+        first_answer: Duration::ZERO,
         function_in: |_, name| name.to_string(),
         output_events: false,
     };
@@ -449,7 +454,8 @@ impl Natives {
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
+pub const ADAPTERS: &[&Adapter] =
+    &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &java::JAVA, &ruby::RUBY, &php::PHP, &perl::PERL];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]

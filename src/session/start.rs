@@ -35,7 +35,8 @@ impl Session {
             "supportsRunInTerminalRequest": self.adapter.quirks.runs_in_terminal,
             "supportsMemoryReferences": true,
         });
-        self.request("initialize", arguments, Pending::Initialize, self.limits.initialize);
+        let limit = self.limits.initialize.max(self.adapter.quirks.first_answer);
+        self.request("initialize", arguments, Pending::Initialize, limit);
     }
 
     /// What the record keeps of the target: never the environment.
