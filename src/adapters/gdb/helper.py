@@ -4,6 +4,7 @@ import gdb
 import gdb.printing
 import itertools
 import os
+import re
 import sys
 
 # Their text lies behind the pointer to their table of functions.
@@ -63,10 +64,26 @@ class bugeye:
             gdb.execute(command)
         except gdb.error as error:
             bugeye.backwards = False
-            events = sys.modules.get("gdb.dap.events")
-            if hasattr(events, "inferior_running"):
-                events.inferior_running = False
+            bugeye.stands()
             raise gdb.GdbError(str(error))
+
+    @staticmethod
+    def stands():
+        """The program does not run, whatever the protocol's side has seen."""
+        events = sys.modules.get("gdb.dap.events")
+        if hasattr(events, "inferior_running"):
+            events.inferior_running = False
+
+    @staticmethod
+    def core(file):
+        try:
+            text = gdb.execute("core-file " + file, to_string=True)
+        except gdb.error as error:
+            raise gdb.GdbError(str(error))
+        bugeye.stands()
+        found = re.search(r"terminated with signal (\w+), ([^\n]*)\.", text)
+        if found:
+            bugeye.last = {"reason": "signal-received", "signal-name": found[1], "signal-meaning": found[2]}
 
     @staticmethod
     def forth():
@@ -302,6 +319,45 @@ def shown(value, default=getattr(gdb.printing, "make_visualizer", None)):
     return printer if hasattr(printer, "num_children") else Bounded(printer)
 
 
+class Named(gdb.Breakpoint):
+    """Rust's functions may be named without their crate, as those of C++ without their namespace."""
+
+    crates = {}
+
+    def __init__(self, *words, **named):
+        if "function" in named:
+            named["function"] = Named.whole(named["function"])
+        super().__init__(*words, **named)
+
+    @staticmethod
+    def whole(name):
+        program = gdb.current_progspace().filename or ""
+        if program not in Named.crates:
+            Named.crates[program] = list(Named.possible(program))
+        for crate in Named.crates[program]:
+            path = "%s::%s" % (crate, name)
+            try:
+                gdb.decode_line(path)
+                return path
+            except gdb.error:
+                continue
+        return name
+
+    @staticmethod
+    def possible(program):
+        """The crate is in the name of its `main`, and mostly the program's name, which may have a hash behind it."""
+        try:
+            gdb.execute("list", to_string=True)
+            table = gdb.decode_line()[1][0].symtab
+            for block in (table.global_block(), table.static_block()):
+                for symbol in block:
+                    if symbol.is_function and symbol.name.endswith("::main"):
+                        yield symbol.name.split("::")[0]
+        except gdb.error:
+            pass
+        yield re.sub("-[0-9a-f]{16}$", "", os.path.basename(program)).replace("-", "_")
+
+
 class Passes(gdb.Function):
     """Counts the passes of a breakpoint whose condition is true."""
 
@@ -329,6 +385,7 @@ for command in ("continue", "next", "step", "nexti", "stepi", "finish"):
     gdb.execute("define hook-%s\npython bugeye.forth()\nend" % command)
 Passes()
 Thrown()
+gdb.Breakpoint = Named
 if hasattr(gdb.printing, "make_visualizer"):
     gdb.printing.make_visualizer = shown
 bugeye.printers()

@@ -88,10 +88,7 @@ fn prepare(target: &Target) -> Vec<String> {
         }
         Target::Attach { .. } => Vec::new(),
         Target::Remote(remote) => remote.program.iter().map(|program| file(program)).collect(),
-        Target::Core { core, program } => {
-            let core = format!("core-file {}", word(&core.to_string_lossy()));
-            program.iter().map(|program| file(program)).chain([core]).collect()
-        }
+        Target::Core { program, .. } => program.iter().map(|program| file(program)).collect(),
     }
 }
 
@@ -100,7 +97,10 @@ fn settled(target: &Target) -> Option<String> {
     let command = match target {
         Target::Attach { pid, .. } => format!("attach {pid}"),
         Target::Remote(remote) => format!("target remote {}:{}", remote.host, remote.port),
-        _ => return None,
+        Target::Core { core, .. } => {
+            return Some(format!("python bugeye.core({})", literal(&word(&core.to_string_lossy()))));
+        }
+        Target::Launch(_) => return None,
     };
     Some(format!("python bugeye.present({})", literal(&command)))
 }
