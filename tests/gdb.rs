@@ -174,7 +174,8 @@ fn values_of_cpp() {
     bug.ok(&["run", &program("cpp/containers.cpp"), "--break", &at("cpp/containers.cpp", "values")]);
     let locals = bug.ok(&["locals"]);
     lacks(&locals, &["std::allocator", "__cxx11", "{...}"]);
-    eprintln!("{locals}");
+    has(&locals, &["text: std::string = \"hello, world\"", "numbers: std::vector<int> = [3, 1, 4, 1, 5]"]);
+    has(&locals, &["ages: std::map<std::string, int>", "{[\"ada\"]: 36, [\"bob\"]: 41}", "[{name = \"tea\""]);
 }
 
 #[test]

@@ -256,6 +256,20 @@ class Pointer(gdb.printing.NoOpPointerReferencePrinter):
         return text
 
 
+class Record(gdb.printing.NoOpStructPrinter):
+    """With its fields in its text, so that it says something where nobody asks for them."""
+
+    def __init__(self, kind, value):
+        super().__init__(kind, value)
+        self.record = value
+
+    def to_string(self):
+        try:
+            return self.record.format_string(max_depth=1, max_elements=8)
+        except gdb.error:
+            return ""
+
+
 class Bounded:
     """As another printer, with a limit to its children."""
 
@@ -312,8 +326,8 @@ def shown(value, default=getattr(gdb.printing, "make_visualizer", None)):
         return Pointer(value)
     if not hasattr(printer, "children"):
         return printer
-    if isinstance(printer, gdb.printing.NoOpStructPrinter) and is_variant(value):
-        return Variant(printer)
+    if isinstance(printer, gdb.printing.NoOpStructPrinter):
+        return Variant(printer) if is_variant(value) else Record(value.type.strip_typedefs(), value)
     if hasattr(printer, "display_hint") and printer.display_hint() == "map":
         return Map(printer)
     return printer if hasattr(printer, "num_children") else Bounded(printer)
