@@ -4,6 +4,7 @@
 //! there that the constant names; nothing outside compares adapter names.
 
 pub mod debugpy;
+pub mod delve;
 pub mod lldb;
 
 use std::path::PathBuf;
@@ -335,7 +336,7 @@ impl Natives {
 }
 
 /// Every adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &delve::DELVE];
 
 /// Finds an adapter by its id or another name for it.
 #[must_use]

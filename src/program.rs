@@ -69,6 +69,9 @@ fn native(path: PathBuf, head: &[u8], args: &[String]) -> Result<Program, Failur
         if elf.is_rust {
             language = "rust";
         }
+        if elf.is_go {
+            language = "go";
+        }
     } else if !is_foreign_executable(head) {
         return Err(Failure::refused(format!("{} is neither a program nor a script with a #! line", path.display()))
             .hint("name the program that runs it: bugeye start -- INTERPRETER FILE"));
@@ -219,12 +222,13 @@ fn check_executable(path: &Path) -> Result<(), Failure> {
 struct Elf {
     has_debug_info: bool,
     is_rust: bool,
+    is_go: bool,
 }
 
 impl Elf {
     /// Reads the section table of a 64-bit file; others are taken as having what is needed.
     fn read(path: &Path) -> std::io::Result<Self> {
-        let unknown = Self { has_debug_info: true, is_rust: false };
+        let unknown = Self { has_debug_info: true, is_rust: false, is_go: false };
         let mut file = File::open(path)?;
         let mut head = [0u8; 64];
         if file.read(&mut head)? < 64 || head[4] != 2 || head[5] != 1 {
@@ -241,12 +245,13 @@ impl Elf {
             sections.get(start..).map_or(0, |bytes| word(bytes, 0, if field == 0 { 4 } else { 8 }))
         };
         let strings = read_at(&mut file, section(names, 24), section(names, 32).min(1 << 16))?;
-        let mut elf = Self { has_debug_info: false, is_rust: false };
+        let mut elf = Self { has_debug_info: false, is_rust: false, is_go: false };
         for index in 0..count {
             let start = usize::try_from(section(index, 0)).unwrap_or(usize::MAX);
             let name = strings.get(start..).unwrap_or_default().split(|byte| *byte == 0).next().unwrap_or_default();
             match name {
                 b".debug_info" | b".zdebug_info" | b".gnu_debuglink" | b".debug_line" => elf.has_debug_info = true,
+                b".go.buildinfo" | b".note.go.buildid" => elf.is_go = true,
                 b".comment" => {
                     let text = read_at(&mut file, section(index, 24), section(index, 32).min(1 << 16))?;
                     elf.is_rust = text.windows(14).any(|window| window == b"rustc version ");
