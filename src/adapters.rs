@@ -217,9 +217,19 @@ pub struct Quirks {
     pub check_condition: Option<fn(&str) -> String>,
     /// The assignment that `set` evaluates where there is no `setExpression`.
     pub assignment: fn(&str, &str) -> String,
+    /// Assignments are for the innermost frame alone; in others a variable is set by its name.
+    pub assigns_in_top: bool,
+    /// A function that `eval` calls may run into a breakpoint, and stays there.
+    pub calls_stop: bool,
+    /// How `eval` asks again, for what was refused with this message the first time.
+    pub eval_again: fn(expression: &str, message: &str) -> Option<String>,
     /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
     /// the inner frames that stand at the same function and line.
     pub arguments: Arguments,
+    /// The names of the arguments of the function around a line, read from its source where the adapter can't tell.
+    pub source_arguments: Option<fn(source: &str, line: u32) -> Vec<String>>,
+    /// What an exception says, where the event tells it in a way of its own.
+    pub exception_text: fn(&crate::dap::types::StoppedBody) -> Option<String>,
     /// `catch` words that are function breakpoints here: (word, function).
     pub catch_functions: &'static [(&'static str, &'static str)],
     /// `catch` words and the adapter's filters they mean.
@@ -244,10 +254,18 @@ pub struct Quirks {
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
     /// The scopes of all frames have the same references, good for the frame asked for last.
     pub shares_scopes: bool,
+    /// The name to try for a function that was not found by the one the user wrote, or by too many of that name.
+    pub function_again: fn(name: &str, message: &str) -> Option<String>,
+    /// An `evaluate` (context `repl`) after which a frame has a scope of this name (`globals`), which it has not before.
+    pub scope_command: fn(scope: &str) -> Option<&'static str>,
     /// Why a function's name can't be checked before it is called; a breakpoint on one is pending until then.
     pub any_function: Option<&'static str>,
     /// Children are given from `start` on and no more than `count`.
     pub pages: bool,
+    /// Only numbered children are paged, and only where they alone are asked for.
+    pub pages_indexed: bool,
+    /// A child that stands for its parent: what a pointer points at, what an interface holds.
+    pub passes_through: fn(parent: Option<&str>, child: &str) -> bool,
     /// How many children a value has, where its text or type tells.
     pub count: fn(value: &str, kind: Option<&str>) -> Option<u64>,
     /// The expression for a part of a sequence, where children can't be paged.
@@ -258,6 +276,12 @@ pub struct Quirks {
     pub detach_grace: Duration,
     /// An `evaluate` (context `repl`) that detaches faster than the request does.
     pub detach_command: Option<&'static str>,
+    /// A disconnect ends a program that the adapter started: to be let go, it is let run, and the adapter is ended.
+    pub detach_kills: bool,
+    /// A step that another thread's breakpoint interrupted is finished by the next `continue`, and by nothing else.
+    pub keeps_step: bool,
+    /// Threads that hit a breakpoint at one moment: only one is told of. Those that may have, by their names.
+    pub tells_one_hit: Option<fn(thread: &str) -> bool>,
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
     /// next `continue` would end where the step would have.
     pub forget_step: Option<&'static str>,
@@ -290,7 +314,12 @@ impl Quirks {
         ignored_exceptions: &[],
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
+        assigns_in_top: false,
+        calls_stop: false,
+        eval_again: |_, _| None,
         arguments: (|_, _| String::new(), |_| Vec::new()),
+        source_arguments: None,
+        exception_text: |_| None,
         catch_functions: &[],
         catch_words: &[],
         is_furniture: |_, _| false,
@@ -303,13 +332,20 @@ impl Quirks {
         tidy: |value, _| value.to_string(),
         is_opaque: |_, _| false,
         shares_scopes: false,
+        function_again: |_, _| None,
+        scope_command: |_| None,
         any_function: None,
         pages: true,
+        pages_indexed: false,
+        passes_through: |_, _| false,
         count: |_, _| None,
         slice: None,
         exit_signal: |_, _| None,
         detach_grace: Duration::from_secs(2),
         detach_command: None,
+        detach_kills: false,
+        keeps_step: false,
+        tells_one_hit: None,
         forget_step: None,
         has_addresses: false,
         returned: None,

@@ -45,6 +45,7 @@ struct Values {
     request: Duration,
     inspect: Duration,
     wait: Duration,
+    build: Duration,
     idle: Option<Duration>,
     max_events: usize,
     max_bytes: usize,
@@ -62,6 +63,7 @@ impl Default for Values {
             request: Duration::from_secs(30),
             inspect: Duration::from_secs(5),
             wait: Duration::from_secs(300),
+            build: Duration::from_secs(570),
             idle: Some(Duration::from_secs(30 * 60)),
             max_events: 10_000,
             max_bytes: 10 * 1024 * 1024,
@@ -138,6 +140,12 @@ impl Config {
     #[must_use]
     pub fn await_limit(&self) -> Duration {
         self.get(|values| values.wait)
+    }
+
+    /// The limit of what has to be built before a program can be debugged.
+    #[must_use]
+    pub fn build(&self) -> Duration {
+        self.get(|values| values.build)
     }
 
     /// How long the daemon stays with nothing to do; `None` (written as 0) means for ever.
@@ -234,6 +242,7 @@ const SETTINGS: &[(&str, &str, &str, Setter)] = &[
     ("timeouts", "inspect_secs", SECONDS, |to, value| put(&mut to.inspect, seconds(value))),
     ("timeouts", "await_secs", SECONDS, |to, value| put(&mut to.wait, seconds(value))),
     ("timeouts", "await_default_secs", SECONDS, |to, value| put(&mut to.wait, seconds(value))),
+    ("timeouts", "build_secs", SECONDS, |to, value| put(&mut to.build, seconds(value))),
     ("daemon", "idle_timeout_minutes", "a number of minutes, 0 for no limit", |to, value| {
         let minutes = number(value)?;
         put(&mut to.idle, Some((minutes > 0.0).then_some(Duration::try_from_secs_f64(minutes * 60.0).ok()?)))

@@ -3,6 +3,7 @@
 //! The daemon's state is here and nowhere else. Its one lock is held for look-ups only, never across a wait, so that
 //! `status`, `sessions` and `stop` answer at once whatever the other commands do.
 
+pub mod build;
 pub mod launch;
 pub mod places;
 pub mod wishes;

@@ -24,6 +24,8 @@ pub mod find;
 pub mod greet;
 /// Live sessions, the breakpoint table and the recorder: what commands call.
 pub mod hub;
+/// What a command line is: which language, what has to be built first, which program is the one to debug.
+pub mod locate;
 /// The daemon's own log, which turns over.
 pub mod log;
 /// The nouns: plain data that every layer shares.
@@ -38,8 +40,6 @@ pub mod paths;
 pub mod platform;
 /// The daemon's side of supervision: start a session's processes, end the whole tree.
 pub mod process;
-/// What a command line is: which language, which interpreter, whether it can be debugged.
-pub mod program;
 /// Text for readers: pages, quoting, and the trait that turns results into text.
 pub mod render;
 /// Drives one session: adapter bytes become inputs, effects become I/O.

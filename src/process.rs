@@ -390,6 +390,11 @@ fn marked(mut env: Vec<(String, String)>, mark: &str) -> Vec<(String, String)> {
     env
 }
 
+/// The environment of a build, with a mark: one that a lost daemon leaves is ended by the next.
+pub fn marked_build(runtime: &Path, env: Vec<(String, String)>) -> Result<Vec<(String, String)>, Failure> {
+    Ok(marked(env, &mark(runtime, "build")?))
+}
+
 /// Supervisors that somebody here waits for: neither orphans nor to be reaped by anyone else.
 static SUPERVISORS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 

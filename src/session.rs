@@ -6,6 +6,7 @@
 //! nothing is kept as a closure.
 
 mod breakpoints;
+mod effect;
 mod expression;
 mod frames;
 mod gather;
@@ -56,6 +57,11 @@ enum Pending {
     Threads(OpId),
     ThreadPlace(OpId, usize),
     Evaluate(OpId, Look),
+    /// An expression of `eval`, and its frame, should it have to be asked in another way.
+    Effect(OpId, String, i64),
+    /// The scopes of a frame, one of whose variables is to be set; then the answer to that.
+    SetIn(OpId, effect::SetIn),
+    SetDone(OpId, effect::SetIn),
     Names(OpId),
     Native(OpId),
     Request(OpId, &'static str),
@@ -379,6 +385,9 @@ impl Session {
             Pending::Threads(op) => self.on_threads(op, result),
             Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
             Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
+            Pending::Effect(op, expression, frame) => self.on_effect_of(op, &expression, frame, result),
+            Pending::SetIn(op, set) => self.on_set_scopes(op, set, result),
+            Pending::SetDone(op, set) => self.on_set_done(op, set, result),
             Pending::Names(op) => self.on_names(op, result),
             Pending::Native(op) => self.on_native(op, result),
             Pending::Request(op, what) => self.on_plain_request(op, what, result),

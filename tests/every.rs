@@ -76,7 +76,7 @@ fn function_breakpoint(side: &Side) {
     let report = bug.json(&["continue"]);
     assert_eq!(functions(&report["stop"]["frames"])[0], side.function("work"), "{report}");
     assert_eq!(report["stop"]["reason"]["breakpoint"]["hit"], 1, "{report}");
-    has(&bug.ok(&["args"]), &[&format!("{}", side.var("n")), "5"]);
+    has(&bug.ok(&["args"]), &[&side.var("n"), "5"]);
     ends(side, &bug, "10");
 }
 

@@ -50,6 +50,7 @@ impl Local for Config {
             ("timeouts.request_secs".to_string(), seconds(config.request())),
             ("timeouts.inspect_secs".to_string(), seconds(config.inspect())),
             ("timeouts.await_secs".to_string(), seconds(config.await_limit())),
+            ("timeouts.build_secs".to_string(), seconds(config.build())),
             (
                 "daemon.idle_timeout_minutes".to_string(),
                 config.idle_timeout().map_or_else(|| "0".into(), |time| (time.as_secs_f64() / 60.0).to_string()),

@@ -97,10 +97,11 @@ impl Command for Memory {
                 let Some(read) = natives.memory_read else { return Err(unsupported(&live)) };
                 let wanted = self.count.unwrap_or(64).max(1);
                 let count = wanted.min(MAX_READ);
-                let left_out = Some(wanted - count).filter(|bytes| *bytes > 0);
                 let address = address_of(&cx, &live, &address.join(" "), &self.at).await?;
                 let text = native(&cx, read(&format!("{address:#x}"), count), look_at).await?;
                 let (address, bytes) = (natives.memory_bytes)(&text).ok_or_else(|| no_bytes(&live, &text))?;
+                let read = u32::try_from(bytes.len()).unwrap_or(wanted);
+                let left_out = Some(wanted.saturating_sub(read)).filter(|bytes| *bytes > 0);
                 Ok(Bytes { address, hex: to_hex(&bytes), written: false, format: self.format, left_out })
             }
             ["write", address, bytes @ ..] => {

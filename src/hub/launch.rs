@@ -9,15 +9,15 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::wishes::reanchor;
-use super::{Context, Hub, Live, lock, places};
+use super::{Context, Hub, Live, build, lock, places};
 use crate::adapters::{self, Adapter, Stdio};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::find;
+use crate::locate::{self, Asked};
 use crate::model::{Breakpoint, Launch, SessionState, Stdin, Target};
 use crate::output::Ring;
 use crate::process::{Plan, Supervised};
-use crate::program;
 use crate::runner;
 use crate::session::{Answer, Limits, Op, Session, Wait};
 use crate::translate;
@@ -60,7 +60,7 @@ impl Hub {
         let alias = self.next_alias();
         // Breakpoints are checked before anything is started, so that a typing mistake costs nothing.
         self.set_breakpoints(&project, &alias, &blueprint)?;
-        let live = match self.start_session(&alias, &project, blueprint).await {
+        let live = match self.start_session(cx, &alias, &project, blueprint).await {
             Ok(live) => live,
             Err(failure) => {
                 self.forget_own(&project, &alias);
@@ -113,12 +113,13 @@ impl Hub {
 
     async fn start_session(
         self: &Arc<Self>,
+        cx: &Context,
         alias: &str,
         project: &Path,
         blueprint: Blueprint,
     ) -> Result<Arc<Live>, Failure> {
         let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
-        let mut choice = choose_target(&blueprint, &env_path).await?;
+        let mut choice = choose_target(cx, &blueprint, &env_path).await?;
         let adapter = self.choose_adapter(&blueprint, choice.language)?;
         let settings = self.config.adapter(&names(adapter));
         let configured = settings
@@ -147,6 +148,7 @@ impl Hub {
         let exe = own_executable()?;
         let streams = launched.then(|| Stdio { stdin: stdin_path, ..stdio.clone() });
         let argv = translate::command_line(&found, &choice.target, streams.as_ref(), &exe);
+        crate::log::payload(|| format!("$ {}", json!(argv)));
         let plan = Plan {
             exe,
             runtime: self.paths.runtime.clone(),
@@ -230,7 +232,7 @@ async fn forget_spent(hub: Arc<Hub>, project: PathBuf, mut spends: mpsc::Unbound
     }
 }
 
-async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, Failure> {
+async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> Result<Choice, Failure> {
     if let Some(pid) = blueprint.attach {
         return attach_target(pid);
     }
@@ -244,28 +246,52 @@ async fn choose_target(blueprint: &Blueprint, env_path: &str) -> Result<Choice, 
         return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display()))
             .hint("paths are relative to the current directory"));
     }
-    let program = program::recognise(&blueprint.words, &blueprint.cwd, env_path)?;
+    let program = program_of(cx, blueprint, env_path).await?;
+    let cwd = program.cwd.unwrap_or_else(|| blueprint.cwd.clone());
+    let mut env = blueprint.env.clone();
+    for (name, value) in program.env {
+        env.retain(|(known, _)| *known != name);
+        env.push((name, value));
+    }
     let is_rust = program.language == "rust";
     let mut formatters = None;
     if is_rust {
         formatters = rust_formatters(&blueprint.cwd, &blueprint.env, env_path).await;
+    }
+    let mut catch = program.catch;
+    if is_rust && catch.is_empty() {
+        catch.push("panic".into());
     }
     let launch = Launch {
         program: program.program,
         interpreter: program.interpreter,
         helper: None,
         args: program.args,
-        cwd: blueprint.cwd.clone(),
-        env: blueprint.env.clone(),
+        cwd,
+        env,
         umask: blueprint.umask,
         stdin: blueprint.stdin.clone().map_or(Stdin::Interactive, Stdin::File),
         stop_on_entry: blueprint.stop_on_entry,
         formatters,
-        entry_in_source: is_rust && program.notes.is_empty(),
-        catch: if is_rust { vec!["panic".into()] } else { Vec::new() },
+        entry_in_source: is_rust && !program.notes.iter().any(|note| note == locate::NO_DEBUG_INFO),
+        catch,
         extra: serde_json::Map::new(),
     };
     Ok(Choice { target: Target::Launch(launch), language: program.language, notes: program.notes })
+}
+
+/// Looks at the command line, and runs what has to be run before its program is known.
+async fn program_of(cx: &Context, blueprint: &Blueprint, env_path: &str) -> Result<locate::Program, Failure> {
+    let mut plan =
+        locate::locate(&Asked { words: &blueprint.words, cwd: &blueprint.cwd, env: &blueprint.env, env_path })?;
+    loop {
+        match plan {
+            locate::Plan::Debug(program) => return Ok(program),
+            locate::Plan::Build(wanted) => {
+                plan = build::run(cx, blueprint, wanted, cx.hub.config.build()).await?;
+            }
+        }
+    }
 }
 
 fn attach_target(pid: u32) -> Result<Choice, Failure> {

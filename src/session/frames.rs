@@ -112,6 +112,25 @@ impl Session {
         if self.may_be_elsewhere() { frames.iter().find(own).map_or(0, |frame| frame.index) } else { 0 }
     }
 
+    /// The only child stands for its parent: its children are the parent's.
+    pub(super) fn pass_through(&mut self, id: u64, parent: usize, child: &DapVariable) {
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
+        let items = gather.look.view.items;
+        let Some(node) = gather.nodes.get_mut(parent) else { return };
+        let numbered = child.indexed_variables.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        node.total = numbered;
+        let mut arguments = json!({ "variablesReference": child.variables_reference });
+        if let Some(total) = numbered.filter(|_| self.adapter.quirks.pages_indexed) {
+            let left = u32::try_from(total).unwrap_or(u32::MAX).saturating_sub(node.from);
+            arguments["filter"] = json!("indexed");
+            arguments["start"] = json!(node.from);
+            arguments["count"] = json!(items.saturating_add(1).min(left));
+        }
+        if child.variables_reference > 0 {
+            self.ask(id, "variables", arguments, Step::Children { node: parent });
+        }
+    }
+
     /// Asks for what a pointer points at.
     pub(super) fn expand_pointer(&mut self, id: u64, node: usize) {
         let Some(node_of) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(node)) else { return };

@@ -241,6 +241,13 @@ impl Session {
             return;
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
+        if let (true, Some(command)) =
+            (locals != Locals::No, (self.adapter.quirks.scope_command)(gather.look.scope.word()))
+        {
+            let arguments = json!({ "expression": command, "context": "repl" });
+            self.request("evaluate", arguments, Pending::Quiet, self.limits.inspect);
+        }
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let checks = std::mem::take(&mut gather.also_check);
         match locals {
             Locals::No => {}
@@ -281,6 +288,11 @@ impl Session {
         let length: Option<u64> = length.and_then(|variable| variable.value.parse().ok());
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
+        if let ([only], Some(node)) = (&all[..], gather.nodes.get(parent))
+            && (self.adapter.quirks.passes_through)(node.kind.as_deref(), &only.name)
+        {
+            return self.pass_through(id, parent, only);
+        }
         let count = all.len();
         let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
@@ -380,10 +392,16 @@ impl Session {
         let node = gather.nodes.len() - 1;
         if expand {
             let mut arguments = json!({ "variablesReference": reference });
-            if quirks.pages {
+            let numbered = variable.indexed_variables.is_some_and(|count| count > 0);
+            if quirks.pages && (numbered || !quirks.pages_indexed) {
                 // One more than is shown tells whether there are more.
+                let left = total.filter(|_| quirks.pages_indexed).and_then(|total| u32::try_from(total).ok());
+                let left = left.map_or(u32::MAX, |total| total.saturating_sub(from));
                 arguments["start"] = json!(from);
-                arguments["count"] = json!(view.items.saturating_add(1));
+                arguments["count"] = json!(view.items.saturating_add(1).min(left));
+            }
+            if quirks.pages_indexed && numbered {
+                arguments["filter"] = json!("indexed");
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }

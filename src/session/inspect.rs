@@ -224,7 +224,11 @@ impl Session {
             Purposeful::Evaluate(expression) => {
                 let arguments =
                     json!({ "expression": expression, "frameId": frame_id, "context": quirks.eval_context });
-                self.request("evaluate", arguments, Pending::Evaluate(op, look), self.limits.request);
+                let why = Pending::Effect(op, expression, frame_id);
+                self.request("evaluate", arguments, why, self.limits.request);
+            }
+            Purposeful::Set { target, value } if frame > 0 && quirks.assigns_in_top => {
+                self.set_by_name(op, frame_id, target, value);
             }
             Purposeful::Raw(expression) => {
                 let arguments = json!({ "expression": expression, "frameId": frame_id, "context": "repl" });
@@ -271,7 +275,7 @@ impl Session {
         }
     }
 
-    fn on_effect(&mut self, op: OpId, result: Result<Json, String>) {
+    pub(super) fn on_effect(&mut self, op: OpId, result: Result<Json, String>) {
         match result {
             Ok(body) => {
                 let body: types::EvaluateBody = read(&body);

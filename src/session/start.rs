@@ -274,6 +274,7 @@ impl Session {
                 Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
                     ops.push(*op);
                 }
+                Pending::Effect(op, ..) | Pending::SetIn(op, ..) | Pending::SetDone(op, _) => ops.push(*op),
                 Pending::Threads(op) | Pending::Native(op) | Pending::Request(op, _) => ops.push(*op),
                 Pending::Watch(op, _) | Pending::Goto(op, _) => ops.push(*op),
                 _ => {}

@@ -22,6 +22,7 @@ impl Session {
             SessionState::Running if self.resuming => self.early_stop(body),
             SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
+            SessionState::Stopped if self.is_calling() => self.arrive(body),
             SessionState::Stopped => self.queue_stop(body),
             _ => {}
         }
@@ -275,6 +276,9 @@ impl Session {
             "pause" => Reason::Pause,
             "entry" => Reason::Entry,
             "exception" => {
+                if let Some(text) = (self.adapter.quirks.exception_text)(body) {
+                    return Reason::Exception { text };
+                }
                 let (kind, detail) = (exception_name(body), body.description.as_deref());
                 let text = match detail {
                     Some(detail) if !kind.is_empty() && detail != kind => format!("{kind}: {detail}"),
