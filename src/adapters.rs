@@ -75,6 +75,8 @@ pub struct Natives {
     pub memory_write: Option<fn(address: &str, bytes: &[u8]) -> String>,
     /// The expression whose value is an address as a plain number.
     pub address_of: fn(&str) -> String,
+    /// The expression for what is at an address, good in any frame.
+    pub at_address: Option<fn(address: &str, kind: &str) -> String>,
     /// At an address, or of the current function; so many instructions; with source lines between them.
     pub disassemble: Option<fn(address: Option<&str>, count: Option<u32>, mixed: bool) -> String>,
     pub jump: Option<fn(file: &str, line: u32) -> String>,
@@ -364,6 +366,7 @@ impl Natives {
         memory_bytes: |_| None,
         memory_write: None,
         address_of: str::to_string,
+        at_address: None,
         disassemble: None,
         jump: None,
         watch: None,

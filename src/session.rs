@@ -6,6 +6,7 @@
 //! nothing is kept as a closure.
 
 mod breakpoints;
+mod data;
 mod effect;
 mod expression;
 mod frames;
@@ -18,6 +19,7 @@ mod start;
 mod stopped;
 #[cfg(test)]
 mod tests;
+mod together;
 mod tree;
 mod watch;
 mod words;
@@ -68,6 +70,13 @@ enum Pending {
     Watch(OpId, watch::Step),
     /// The values of data breakpoints, at the stop one made.
     WatchValues,
+    /// The frames, and then the values, of data breakpoints that requests have set.
+    DataFrames(u64),
+    DataValue(u32, u64),
+    /// Other threads that hit a breakpoint at the same moment.
+    Together(together::Ask),
+    /// The program runs, and is to be left to itself.
+    LetRun(OpId),
     Goto(OpId, watch::Jump),
     Raw(OpId),
     Exception(OpId),
@@ -156,6 +165,8 @@ pub struct Session {
     /// Files that have breakpoints at the adapter now.
     sent_files: Vec<String>,
     functions_sent: bool,
+    /// Functions that the adapter knows by another name than the user wrote, and what it said to that one.
+    renamed: BTreeMap<String, (String, String)>,
     catch: Vec<String>,
     waiters: Vec<Waiter>,
     /// Counts resumes and stops, so that what was asked at one stop is not answered at another.
@@ -185,6 +196,10 @@ pub struct Session {
     stack: Option<gather::Stack>,
     next_gather: u64,
     logging: Option<logpoints::Logging>,
+    together: Option<together::Together>,
+    /// The thread of the step under way, and whether another thread's breakpoint has interrupted one for good.
+    step_thread: Option<i64>,
+    unfinished: bool,
     /// A throw that is looked at: its event, and the expression that is still to be evaluated.
     thrown: Option<(crate::dap::types::StoppedBody, String)>,
     watches: Vec<watch::Watched>,
@@ -232,6 +247,7 @@ impl Session {
             bound: BTreeMap::new(),
             sent_files: Vec::new(),
             functions_sent: false,
+            renamed: BTreeMap::new(),
             catch: Vec::new(),
             waiters: Vec::new(),
             epoch: 0,
@@ -251,6 +267,9 @@ impl Session {
             stack: None,
             next_gather: 0,
             logging: None,
+            together: None,
+            step_thread: None,
+            unfinished: false,
             thrown: None,
             watches: Vec::new(),
             next_watch: 1,
@@ -393,6 +412,10 @@ impl Session {
             Pending::Request(op, what) => self.on_plain_request(op, what, result),
             Pending::Watch(op, step) => self.on_watch(op, step, result),
             Pending::WatchValues => self.on_watch_values(result),
+            Pending::DataFrames(epoch) => self.on_data_frames(epoch, result),
+            Pending::DataValue(id, epoch) => self.on_data_value(id, epoch, result),
+            Pending::Together(ask) => self.on_together(ask, result),
+            Pending::LetRun(op) => self.finish_detach(op),
             Pending::Goto(op, jump) => self.on_goto(op, &jump, result),
             Pending::Raw(op) => self.on_raw(op, result),
             Pending::Exception(op) => self.on_exception_info(op, result),

@@ -83,6 +83,7 @@ pub const DEBUGPY: Adapter = Adapter {
         memory_bytes: |_| None,
         memory_write: None,
         address_of: |expression| format!("id({expression})"),
+        at_address: None,
         disassemble: None,
         jump: None,
         watch: None,

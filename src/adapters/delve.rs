@@ -86,6 +86,7 @@ pub const DELVE: Adapter = Adapter {
         memory_bytes: text::memory_bytes,
         memory_write: None,
         address_of: |expression| format!("uintptr({expression})"),
+        at_address: Some(|address, kind| format!("*(*{kind:?})({address})")),
         ..Natives::NONE
     },
 };

@@ -252,6 +252,7 @@ impl Session {
             Purposeful::Watch(command, step) => {
                 self.request("evaluate", native(&command), Pending::Watch(op, step), self.limits.request);
             }
+            Purposeful::Data(step) => self.ask_data(op, frame_id, top.name.clone(), &step),
             Purposeful::Jump(command, view) => {
                 let jump = super::watch::Jump::Done { view };
                 self.request("evaluate", native(&command), Pending::Goto(op, jump), self.limits.request);
@@ -407,6 +408,7 @@ pub(super) enum Purposeful {
     Arguments,
     Native(String),
     Watch(String, super::watch::Step),
+    Data(super::watch::Step),
     Jump(String, crate::model::View),
 }
 

@@ -180,6 +180,9 @@ impl Session {
     pub(super) fn on_configured(&mut self, config: &Config, result: Result<Json, String>) {
         self.handshake.open = self.handshake.open.saturating_sub(1);
         self.take_bindings(config, result);
+        if let Some((command, arguments, config)) = self.functions_again(config) {
+            return self.configure(command, arguments, config);
+        }
         if self.handshake.open == 0 && !self.handshake.breakpoints_sent {
             return self.configure_breakpoints();
         }

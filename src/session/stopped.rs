@@ -19,6 +19,7 @@ impl Session {
         let body: StoppedBody = read(body);
         match self.state {
             _ if self.exiting => {}
+            SessionState::Running if self.detaching.is_some() => self.let_run(),
             SessionState::Running if self.resuming => self.early_stop(body),
             SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
@@ -70,7 +71,7 @@ impl Session {
     pub(super) fn next_queued(&mut self) -> bool {
         self.forget_removed();
         let Some(body) = self.queue.pop_front() else { return false };
-        self.arrive(body);
+        self.arrive_now(body);
         true
     }
 
@@ -87,6 +88,14 @@ impl Session {
 
     /// The program stands still. Decides whether that is news.
     pub(super) fn arrive(&mut self, body: StoppedBody) {
+        self.resuming = false;
+        if !self.look_for_others(&body) {
+            self.arrive_now(body);
+        }
+    }
+
+    /// All that happened at this moment is known.
+    pub(super) fn arrive_now(&mut self, body: StoppedBody) {
         self.epoch += 1;
         self.resuming = false;
         self.stood = None;
@@ -97,6 +106,11 @@ impl Session {
         if let Some(until) = self.until.take() {
             self.bound.remove(&until.id);
             self.refresh_breakpoints();
+        }
+        if self.unfinished && body.reason == "step" && !self.stepping {
+            // The end of a step that is over for whoever asked for it.
+            self.unfinished = false;
+            return self.go_on(body.thread_id);
         }
         let exception = exception_name(&body);
         if body.reason == "exception" && self.adapter.quirks.ignored_exceptions.contains(&exception) {
@@ -176,7 +190,12 @@ impl Session {
 
     pub(super) fn stand(&mut self, body: &StoppedBody, ids: &[u32]) {
         let reason = self.reason(body, ids);
-        if std::mem::take(&mut self.stepping)
+        let stepping = std::mem::take(&mut self.stepping);
+        if self.adapter.quirks.keeps_step && reason != Reason::Pause {
+            let elsewhere = body.thread_id != self.step_thread;
+            self.unfinished = elsewhere && (self.unfinished || (stepping && reason != Reason::Step));
+        }
+        if stepping
             && reason != Reason::Step
             && let Some(command) = self.adapter.quirks.forget_step
         {
@@ -365,7 +384,11 @@ impl Session {
     pub(super) fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
         if let Some(Standing { reason: Reason::Watch { .. }, .. }) = &self.standing {
-            self.ask_watch_values();
+            if self.watches_by_request() {
+                self.ask_data_values();
+            } else {
+                self.ask_watch_values();
+            }
         }
         if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
             && text.is_empty()

@@ -91,6 +91,20 @@ pub const DEBUGPY: Side = Side {
     ..NATIVE
 };
 
+pub const DELVE: Side = Side {
+    name: "delve",
+    adapter: "delve",
+    language: "go",
+    fixture: "go/every.go",
+    scope: "main.",
+    main: "main.main",
+    boom: "panic: boom",
+    module: "",
+    globals: "greeting",
+    raw: ("config -list showRegisters", "true"),
+    ..NATIVE
+};
+
 impl Side {
     pub fn bug(&self) -> Bug {
         let bug = Bug::new(self.language);

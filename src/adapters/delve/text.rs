@@ -53,11 +53,9 @@ pub fn error_text(message: &str) -> String {
     text.to_string()
 }
 
-/// A name that several packages have means the program's own.
+/// A name that several packages have means the program's own. Delve names a few of them only.
 pub fn function_again(name: &str, message: &str) -> Option<String> {
-    let (_, found) = message.split_once(" ambiguous: ")?;
-    let wanted = format!("main.{name}");
-    found.trim_end_matches('…').split(", ").any(|one| one == wanted).then_some(wanted)
+    (message.contains(" ambiguous: ") && !name.contains(['.', '/'])).then(|| format!("main.{name}"))
 }
 
 /// What a pointer points at has no name; what an interface holds is `data`.
@@ -221,7 +219,7 @@ mod tests {
     fn the_programs_own_function_is_meant() {
         let message = "Location \"work\" ambiguous: other.work, main.work…";
         assert_eq!(function_again("work", message), Some("main.work".into()));
-        assert_eq!(function_again("work", "Location \"work\" ambiguous: a.work, b.work…"), None);
+        assert_eq!(function_again("T.work", message), None);
         assert_eq!(function_again("work", "location \"work\" not found"), None);
     }
 

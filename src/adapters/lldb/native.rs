@@ -13,6 +13,7 @@ pub const NATIVES: Natives = Natives {
         format!("memory write -s 1 {address} {}", bytes.join(" "))
     }),
     address_of: |expression| format!("(unsigned long)({expression})"),
+    at_address: None,
     disassemble: Some(|address, count, mixed| {
         let place = match (address, count) {
             (Some(address), _) => format!("-s {address}"),
