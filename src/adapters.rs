@@ -217,6 +217,10 @@ pub struct Quirks {
     pub ignored_exceptions: &'static [&'static str],
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
+    /// Why a condition could not be evaluated, where such a stop is told as an exception.
+    pub condition_error: fn(&crate::dap::types::StoppedBody) -> Option<String>,
+    /// Whether what was said of a breakpoint is about its condition, not its place.
+    pub is_about_condition: fn(message: &str) -> bool,
     /// The assignment that `set` evaluates where there is no `setExpression`.
     pub assignment: fn(&str, &str) -> String,
     /// Assignments are for the innermost frame alone; in others a variable is set by its name.
@@ -315,6 +319,8 @@ impl Quirks {
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
         check_condition: None,
+        condition_error: |_| None,
+        is_about_condition: |_| false,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         assigns_in_top: false,
         calls_stop: false,

@@ -42,6 +42,11 @@ pub const DELVE: Adapter = Adapter {
             let assigned = message.contains("expected '==', found '='");
             (called || assigned).then(|| format!("call {expression}"))
         },
+        condition_error: |stopped| {
+            let text = stopped.text.as_deref()?;
+            text.strip_prefix("error evaluating expression: ").map(Into::into)
+        },
+        is_about_condition: text::is_syntax_error,
         assignment: |lhs, value| format!("call {lhs} = {value}"),
         assigns_in_top: true,
         source_arguments: Some(source::arguments),

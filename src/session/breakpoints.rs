@@ -127,10 +127,11 @@ impl Session {
             let Some(why) = self.bound.get(&wish.id).and_then(|bound| bound.binding.why.clone()) else { continue };
             match self.renamed.get(name) {
                 // It was no better: what was said first is the reason.
-                Some((_, first)) => {
+                Some((_, first)) if why.contains("not found") => {
                     let bound = pending_bound(first.clone());
                     self.bound.insert(wish.id, bound);
                 }
+                Some(_) => {}
                 None => {
                     if let Some(other) = again(name, &why) {
                         self.renamed.insert(name.clone(), (other, why));
@@ -365,6 +366,7 @@ impl Session {
             Place::Line { line, .. } => Some(*line),
             _ => None,
         });
+        let has_condition = self.wishes.iter().any(|wish| wish.id == id && wish.condition.is_some());
         let line = answer.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
         let old = self.bound.get(&id);
         let hits = old.map_or(0, |bound| bound.binding.hits);
@@ -378,6 +380,9 @@ impl Session {
         };
         let why = (state == BindingState::Pending).then(|| match &answer.message {
             _ if unchecked.is_some() => unchecked.unwrap_or_default().into(),
+            Some(message) if has_condition && (self.adapter.quirks.is_about_condition)(message) => {
+                format!("the condition can't be parsed: {message}")
+            }
             Some(message) if !message.is_empty() => message.clone(),
             _ if asked_line.is_some() => "no code of this program comes from that line".into(),
             _ => "no function of that name in this program".into(),

@@ -189,7 +189,11 @@ impl Session {
     }
 
     pub(super) fn stand(&mut self, body: &StoppedBody, ids: &[u32]) {
-        let reason = self.reason(body, ids);
+        let condition_error = (self.adapter.quirks.condition_error)(body);
+        let reason = match condition_error {
+            Some(_) => Reason::Breakpoint { ids: Vec::new(), hit: 0 },
+            None => self.reason(body, ids),
+        };
         let stepping = std::mem::take(&mut self.stepping);
         if self.adapter.quirks.keeps_step && reason != Reason::Pause {
             let elsewhere = body.thread_id != self.step_thread;
@@ -216,6 +220,9 @@ impl Session {
             self.last_signal = Some(name.clone());
         }
         self.make_standing(body.thread_id, reason);
+        if let Some(standing) = &mut self.standing {
+            standing.condition_failed = condition_error;
+        }
         self.after_hits(ids);
     }
 

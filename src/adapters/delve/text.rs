@@ -53,6 +53,13 @@ pub fn error_text(message: &str) -> String {
     text.to_string()
 }
 
+/// `1:4: expected operand, found 'EOF'`: what Go's parser says of an expression.
+pub fn is_syntax_error(message: &str) -> bool {
+    let mut parts = message.splitn(3, ':');
+    let mut number = || parts.next().is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    number() && number()
+}
+
 /// A name that several packages have means the program's own. Delve names a few of them only.
 pub fn function_again(name: &str, message: &str) -> Option<String> {
     (message.contains(" ambiguous: ") && !name.contains(['.', '/'])).then(|| format!("main.{name}"))
@@ -221,6 +228,13 @@ mod tests {
         assert_eq!(function_again("work", message), Some("main.work".into()));
         assert_eq!(function_again("T.work", message), None);
         assert_eq!(function_again("work", "location \"work\" not found"), None);
+    }
+
+    #[test]
+    fn a_parsers_complaint_is_known() {
+        assert!(is_syntax_error("1:4: expected operand, found 'EOF'"));
+        assert!(!is_syntax_error("could not find file /a/b.go"));
+        assert!(!is_syntax_error(""));
     }
 
     #[test]
