@@ -275,6 +275,8 @@ pub struct Quirks {
     pub exception_text: fn(&crate::dap::types::StoppedBody) -> Option<String>,
     /// `catch` words that are function breakpoints here: (word, function).
     pub catch_functions: &'static [(&'static str, &'static str)],
+    /// Whether such a function breakpoint tells what another stop tells, or has told, better; by the frames' functions.
+    pub is_retold: fn(word: &str, functions: &[&str]) -> bool,
     /// `catch` words and the adapter's filters they mean.
     pub catch_words: &'static [(&'static str, &'static str)],
     /// Variables that are the adapter's own furniture, not the program's.
@@ -366,6 +368,7 @@ impl Quirks {
         source_arguments: None,
         exception_text: |_| None,
         catch_functions: &[],
+        is_retold: |_, _| false,
         catch_words: &[],
         is_furniture: |_, _| false,
         length: None,

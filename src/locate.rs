@@ -5,6 +5,7 @@
 //! to know more is a [`Build`], which the hub carries out with the caller's environment, and which goes on from its output.
 
 mod cargo;
+mod go;
 mod make;
 mod native;
 mod python;
@@ -95,6 +96,7 @@ struct Locator {
 /// Every family, in the order they are asked. The last takes whatever is a program.
 const LOCATORS: &[Locator] = &[
     Locator { locate: cargo::locate, test: cargo::test },
+    Locator { locate: go::locate, test: go::test },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
     Locator { locate: native::locate, test: |_, _, _| Ok(None) },

@@ -56,6 +56,7 @@ pub const DELVE: Adapter = Adapter {
             ("raised", "runtime.gopanic"),
             ("fail", "testing.(*common).Fail"),
         ],
+        is_retold,
         catch_words: &[
             ("panic", "unrecovered-panic"),
             ("uncaught", "unrecovered-panic"),
@@ -68,9 +69,10 @@ pub const DELVE: Adapter = Adapter {
         thread_name: text::thread_name,
         error_text: text::error_text,
         tidy: text::tidy,
-        // Cut short, or not read so deep.
+        // Items cut short, or not read so deep.
         is_opaque: |value, kind| {
-            kind != Some("time.Time") && (value.ends_with("...") || value.contains(")(0x"))
+            let has_items = kind.is_some_and(|kind| kind.starts_with('[') || kind.starts_with("map["));
+            has_items && (value.ends_with("...") || value.contains(")(0x"))
         },
         pages_indexed: true,
         passes_through: text::passes_through,
@@ -149,6 +151,12 @@ fn exception_text(stopped: &StoppedBody) -> Option<String> {
     })
 }
 
+/// A test that panics is marked as failed before the panic goes on, and one that fails marks those around it.
+fn is_retold(word: &str, functions: &[&str]) -> bool {
+    let fails = functions.iter().take_while(|function| **function == "testing.(*common).Fail").count();
+    word == "fail" && (fails > 1 || functions.iter().any(|function| function.starts_with("testing.tRunner.func1")))
+}
+
 /// An end by a signal is told as a negative number.
 fn signal_of(code: i64) -> Option<String> {
     let name = match -code {
@@ -183,6 +191,14 @@ mod tests {
         assert_eq!(exception_text(&stopped("panic", "\"boom\"")), Some("panic: boom".into()));
         assert_eq!(exception_text(&stopped("panic", "")), Some("panic".into()));
         assert_eq!(exception_text(&stopped("", "x")), None);
+    }
+
+    #[test]
+    fn a_failed_test_is_told_once() {
+        let fail = "testing.(*common).Fail";
+        assert!(!is_retold("fail", &[fail, "testing.(*common).Errorf", "calc.TestMean", "testing.tRunner"]));
+        assert!(is_retold("fail", &[fail, fail, "testing.(*common).FailNow", "calc.TestMean"]));
+        assert!(is_retold("fail", &[fail, "testing.tRunner.func1.2", "testing.tRunner.func1", "runtime.gopanic"]));
     }
 
     #[test]

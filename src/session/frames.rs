@@ -148,6 +148,13 @@ impl Session {
         !seen.frames.is_empty() && !seen.more_frames && seen.frames.iter().all(foreign)
     }
 
+    /// Whether a caught function is one of those that another stop tells better.
+    pub(super) fn is_retold(&self, reason: &Reason, seen: &Seen) -> bool {
+        let Reason::Exception { text } = reason else { return false };
+        let functions: Vec<&str> = seen.frames.iter().map(|frame| frame.function.as_str()).collect();
+        (self.adapter.quirks.is_retold)(text, &functions)
+    }
+
     /// A report with nothing in it but where the program stopped, when not even the stack could be read.
     pub(super) fn bare_seen(&self, gaps: Vec<String>) -> Seen {
         let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);

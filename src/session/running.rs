@@ -55,7 +55,7 @@ impl Session {
                 // Breakpoints interrupt a step out: whichever comes first, the place or the return, ends it.
                 self.until = Some(place);
                 self.refresh_breakpoints();
-                "stepOut"
+                if self.unfinished { "continue" } else { "stepOut" }
             }
         };
         if self.unfinished && command != "continue" {
@@ -64,7 +64,8 @@ impl Session {
                 self.via(),
                 self.step_thread.unwrap_or(1)
             ))
-            .hint("stop at a line instead: bugeye break FILE:LINE --once, then bugeye continue");
+            .hint("go on to a line instead: bugeye until FILE:LINE")
+            .hint("or let all of them go: bugeye continue");
             if let Some(until) = self.until.take() {
                 self.bound.remove(&until.id);
                 self.refresh_breakpoints();

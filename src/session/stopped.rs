@@ -453,7 +453,7 @@ impl Session {
     pub(super) fn finish_report(&mut self, seen: Seen) {
         let Some(standing) = &self.standing else { return };
         let mut reason = standing.reason.clone();
-        if matches!(reason, Reason::Exception { .. }) && self.is_foreign(&seen) {
+        if matches!(reason, Reason::Exception { .. }) && (self.is_foreign(&seen) || self.is_retold(&reason, &seen)) {
             self.stops -= 1;
             self.set_state(SessionState::Running);
             return self.go_on(Some(seen.thread.id));

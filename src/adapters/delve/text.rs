@@ -50,6 +50,9 @@ pub fn error_text(message: &str) -> String {
     if text.contains("without using 'call'") {
         return "it calls a function, which may change the program: bugeye eval".into();
     }
+    if text == "call stopped" {
+        return "the function it calls stopped on its way; look: bugeye context".into();
+    }
     text.to_string()
 }
 
@@ -94,7 +97,11 @@ pub fn tidy(value: &str, kind: Option<&str>) -> String {
         Some((_, rest)) => rest.split_once(", ").map_or(rest, |(_, items)| items),
         None => rest,
     };
-    let rest = rest.strip_suffix(", ]").map_or_else(|| rest.to_string(), |rest| format!("{rest}]"));
+    let rest = match (rest.strip_suffix(", ]"), rest.strip_suffix("...")) {
+        (Some(rest), _) => format!("{rest}]"),
+        (None, Some(rest)) => format!("{rest}…"),
+        (None, None) => rest.to_string(),
+    };
     match rest.strip_prefix('*') {
         Some(pointee) => format!("&{pointee}"),
         None if pointer && rest != "nil" && !rest.starts_with("(*") => format!("&{rest}"),
@@ -187,6 +194,7 @@ mod tests {
             ("error nil", "error", "nil"),
             ("interface {}(int) 42", "interface {}(int)", "42"),
             ("time.Time(2026-11-16T00:34:53Z, +266676){wall: 1}", "time.Time", "2026-11-16T00:34:53Z, +266676"),
+            ("main.Big {a: 1, b: ...", "main.Big", "{a: 1, b: …"),
             ("Blue (1)", "main.Color", "Blue (1)"),
             ("main.add", "func(int, int) int", "main.add"),
             ("-7", "int", "-7"),
