@@ -73,6 +73,8 @@ pub struct Natives {
     pub memory_read: Option<fn(address: &str, count: u32) -> String>,
     pub memory_bytes: fn(&str) -> Option<(u64, Vec<u8>)>,
     pub memory_write: Option<fn(address: &str, bytes: &[u8]) -> String>,
+    /// The same, where one command does not write them all.
+    pub memory_writes: Option<fn(address: u64, bytes: &[u8]) -> Vec<String>>,
     /// The expression whose value is an address as a plain number.
     pub address_of: fn(&str) -> String,
     /// The expression for what is at an address, good in any frame.
@@ -411,6 +413,7 @@ impl Natives {
         memory_read: None,
         memory_bytes: |_| None,
         memory_write: None,
+        memory_writes: None,
         address_of: str::to_string,
         at_address: None,
         disassemble: None,

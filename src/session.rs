@@ -58,9 +58,11 @@ enum Pending {
     Gather(u64, gather::Step),
     Threads(OpId),
     ThreadPlace(OpId, usize),
-    Evaluate(OpId, Look),
+    Evaluate(OpId),
     /// An expression of `eval`, and its frame, should it have to be asked in another way.
     Effect(OpId, String, i64),
+    /// An assignment, what it was to, and its frame: where the answer does not tell the value, that is read.
+    Assigned(OpId, String, i64),
     /// The scopes of a frame, one of whose variables is to be set; then the answer to that.
     SetIn(OpId, effect::SetIn),
     SetDone(OpId, effect::SetIn),
@@ -363,6 +365,7 @@ impl Session {
             Op::Request { command, arguments, capability, what } => {
                 self.plain_request(id, command, arguments, (capability, what));
             }
+            Op::Disassemble { address, count, look } => self.disassemble(id, address, count, look),
             Op::Watch { expression, access, condition, look } => {
                 self.watch(id, watch::Step::Set { expression, access, condition }, look);
             }
@@ -403,8 +406,9 @@ impl Session {
             Pending::Gather(id, step) => self.on_gathered(id, &step, result),
             Pending::Threads(op) => self.on_threads(op, result),
             Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
-            Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
+            Pending::Evaluate(op) => self.on_evaluated(op, result),
             Pending::Effect(op, expression, frame) => self.on_effect_of(op, &expression, frame, result),
+            Pending::Assigned(op, target, frame) => self.on_assigned(op, &target, frame, result),
             Pending::SetIn(op, set) => self.on_set_scopes(op, set, result),
             Pending::SetDone(op, set) => self.on_set_done(op, set, result),
             Pending::Names(op) => self.on_names(op, result),

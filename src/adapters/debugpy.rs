@@ -76,6 +76,7 @@ pub const DEBUGPY: Adapter = Adapter {
         memory_read: None,
         memory_bytes: |_| None,
         memory_write: None,
+        memory_writes: None,
         address_of: |expression| format!("id({expression})"),
         at_address: None,
         disassemble: None,

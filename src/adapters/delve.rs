@@ -29,7 +29,10 @@ pub const DELVE: Adapter = Adapter {
     // Whoever listens holds the program; it is let go only to be stopped at once.
     remote: Some(Reach::Direct(|_| with_settings(json!({ "mode": "remote", "stopOnEntry": true })))),
     core: Some(|core, program| {
-        ("launch", with_settings(json!({ "mode": "core", "coreFilePath": core, "program": program, "stopOnEntry": true })))
+        (
+            "launch",
+            with_settings(json!({ "mode": "core", "coreFilePath": core, "program": program, "stopOnEntry": true })),
+        )
     }),
     quirks: Quirks {
         // Without `call` before it, nothing that is evaluated changes the program.
@@ -79,7 +82,9 @@ pub const DELVE: Adapter = Adapter {
         function_again: text::function_again,
         exit_signal: |code, _| signal_of(code),
         // Reading all of a package's variables at every stop would take too long.
-        scope_command: |scope| (scope == "globals").then_some("dlv config showGlobalVariables true"),
+        scope_command: |scope| {
+            (scope == "globals" || scope == "statics").then_some("dlv config showGlobalVariables true")
+        },
         detach_kills: true,
         keeps_step: true,
         tells_one_hit: Some(|thread| thread.contains(" (Thread ")),
@@ -88,10 +93,12 @@ pub const DELVE: Adapter = Adapter {
         ..Quirks::PLAIN
     },
     natives: Natives {
-        failure: |_| None,
         memory_read: Some(|address, count| format!("x -fmt hex -size 1 -count {} {address}", count.min(MOST_BYTES))),
         memory_bytes: text::memory_bytes,
-        memory_write: None,
+        memory_writes: Some(|address, bytes| {
+            let places = address..;
+            places.zip(bytes).map(|(place, byte)| format!("call *(*uint8)({place:#x}) = {byte}")).collect()
+        }),
         address_of: |expression| format!("uintptr({expression})"),
         at_address: Some(|address, kind| format!("*(*{kind:?})({address})")),
         ..Natives::NONE
@@ -204,10 +211,7 @@ mod tests {
     #[test]
     fn a_call_is_asked_for_as_such() {
         let again = DELVE.quirks.eval_again;
-        assert_eq!(
-            again("f(1)", "function calls not allowed without using 'call'"),
-            Some("call f(1)".into())
-        );
+        assert_eq!(again("f(1)", "function calls not allowed without using 'call'"), Some("call f(1)".into()));
         assert_eq!(again("x = 3", "1:3: expected '==', found '='"), Some("call x = 3".into()));
         assert_eq!(again("nope", "could not find symbol value for nope"), None);
     }

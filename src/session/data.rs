@@ -51,7 +51,7 @@ impl Session {
             Ok(body) => body,
             Err(message) => {
                 if matches!(step, Step::Placed { .. }) {
-                    self.watches.pop();
+                    self.forget_last();
                 }
                 let failure = self.adapter_failure("it can't be watched", &message);
                 return self.answer(op, Err(failure));
@@ -102,10 +102,17 @@ impl Session {
         let answers = read::<types::BreakpointsBody>(body).breakpoints;
         let verified = answers.last().is_some_and(|answer| answer.verified);
         if !verified {
-            self.watches.pop();
             let why = answers.last().and_then(|answer| answer.message.clone()).unwrap_or_default();
-            let failure = Failure::refused(format!("it can't be watched: {}", super::first_lines(&why)))
-                .hint("stop where it may change: bugeye break PLACE --if 'EXPR'");
+            let why = format!("it can't be watched: {}", super::first_lines(&why));
+            // Some watch what is written, and not what is read.
+            let reads = self.watches.last().is_some_and(|watch| watch.line.access != Access::Write);
+            let failure = if reads {
+                Failure::unsupported(why).hint("stop where it is written: bugeye watch NAME")
+            } else {
+                Failure::refused(why)
+            };
+            self.forget_last();
+            let failure = failure.hint("stop where it may change: bugeye break PLACE --if 'EXPR'");
             return self.answer(op, Err(failure));
         }
         for (watch, answer) in self.watches.iter_mut().zip(&answers) {
@@ -113,6 +120,12 @@ impl Session {
         }
         let Some(expression) = self.watches.last().map(|watch| watch.line.expression.clone()) else { return };
         self.evaluate_data(&expression, frame, Pending::Watch(op, Step::Value { frame }));
+    }
+
+    /// What could not be placed never was.
+    fn forget_last(&mut self) {
+        self.watches.pop();
+        self.next_watch -= 1;
     }
 
     fn ask_address(&mut self, op: OpId, frame: i64) {

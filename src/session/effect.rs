@@ -2,6 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
+use super::inspect::Purposeful;
+use super::look::Look;
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, read};
 
@@ -31,10 +33,40 @@ impl Session {
         }
     }
 
+    pub(super) fn disassemble(&mut self, op: OpId, address: Option<String>, count: u32, look: Look) {
+        if !self.capabilities.has("supportsDisassembleRequest") {
+            let failure = self.unsupported("showing machine code", "source: bugeye source --function");
+            return self.answer(op, Err(failure));
+        }
+        match self.check_stopped(look.thread) {
+            Ok(()) => self.with_frame(op, look, Purposeful::Code { address, count }),
+            Err(failure) => self.answer(op, Err(failure)),
+        }
+    }
+
+    pub(super) fn ask_code(&mut self, op: OpId, from: Option<String>, count: u32) {
+        let Some(from) = from else {
+            let failure = self.unsupported("telling where a frame's code is", "name an address");
+            return self.answer(op, Err(failure));
+        };
+        let arguments = json!({ "memoryReference": from, "instructionOffset": 0, "instructionCount": count });
+        self.request("disassemble", arguments, Pending::Request(op, "it can't be shown"), self.limits.inspect);
+    }
+
     /// Whether a function of the program is being called, which may stop on its way.
     pub(super) fn is_calling(&self) -> bool {
         self.adapter.quirks.calls_stop
             && self.pending.values().any(|pending| matches!(pending, Pending::Effect(..) | Pending::Raw(_)))
+    }
+
+    pub(super) fn on_assigned(&mut self, op: OpId, target: &str, frame: i64, result: Result<Json, String>) {
+        let says_nothing = |body: &Json| read::<types::EvaluateBody>(body).result.is_empty();
+        if !self.adapter.quirks.assigns_in_top || !result.as_ref().is_ok_and(says_nothing) {
+            return self.on_effect(op, result);
+        }
+        let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
+        let arguments = json!({ "expression": target, "frameId": frame, "context": context });
+        self.request("evaluate", arguments, Pending::Effect(op, target.into(), frame), self.limits.inspect);
     }
 
     /// Sets a variable of an outer frame, where assignments are not for it.

@@ -274,10 +274,13 @@ impl Session {
         self.checking.clear();
         for pending in self.pending.values() {
             match pending {
-                Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
+                Pending::Evaluate(op) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
                     ops.push(*op);
                 }
-                Pending::Effect(op, ..) | Pending::SetIn(op, ..) | Pending::SetDone(op, _) => ops.push(*op),
+                Pending::Effect(op, ..)
+                | Pending::Assigned(op, ..)
+                | Pending::SetIn(op, ..)
+                | Pending::SetDone(op, _) => ops.push(*op),
                 Pending::Threads(op) | Pending::Native(op) | Pending::Request(op, _) => ops.push(*op),
                 Pending::Watch(op, _) | Pending::Goto(op, _) => ops.push(*op),
                 _ => {}

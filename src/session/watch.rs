@@ -38,13 +38,29 @@ impl Watched {
 /// Where the making of a data breakpoint is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    Set { expression: String, access: Access, condition: Option<String> },
+    Set {
+        expression: String,
+        access: Access,
+        condition: Option<String>,
+    },
     Condition,
-    Remove { id: u32 },
+    Remove {
+        id: u32,
+    },
     /// By requests: whether it can be, that it was, its value and its address.
-    Info { expression: String, access: Access, condition: Option<String>, frame: i64, function: String },
-    Placed { frame: i64 },
-    Value { frame: i64 },
+    Info {
+        expression: String,
+        access: Access,
+        condition: Option<String>,
+        frame: i64,
+        function: String,
+    },
+    Placed {
+        frame: i64,
+    },
+    Value {
+        frame: i64,
+    },
     Address,
 }
 

@@ -99,8 +99,6 @@ pub const DELVE: Side = Side {
     scope: "main.",
     main: "main.main",
     boom: "panic: boom",
-    module: "",
-    globals: "greeting",
     raw: ("config -list showRegisters", "true"),
     ..NATIVE
 };

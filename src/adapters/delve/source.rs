@@ -65,7 +65,8 @@ fn read_signature(tokens: &[(Token, u32)], mut at: usize) -> (Vec<String>, usize
             at = closing(tokens, at, '[', ']') + 1;
         } else if is(at, '{') || at >= tokens.len() || is(at, '}') || is(at, ')') || is(at, ',') {
             return (names, at);
-        } else if matches!(&tokens[at].0, Token::Word(word) if word == "struct" || word == "interface") && is(at + 1, '{')
+        } else if matches!(&tokens[at].0, Token::Word(word) if word == "struct" || word == "interface")
+            && is(at + 1, '{')
         {
             at = closing(tokens, at + 1, '{', '}') + 1;
         } else {

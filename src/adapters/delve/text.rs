@@ -2,11 +2,62 @@
 
 /// Folders of Go's own sources, below its `src`.
 const STANDARD: [&str; 56] = [
-    "archive", "arena", "bufio", "builtin", "bytes", "cmd", "cmp", "compress", "container", "context", "crypto",
-    "database", "debug", "embed", "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index",
-    "internal", "io", "iter", "log", "maps", "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp",
-    "runtime", "simd", "slices", "sort", "strconv", "strings", "structs", "sync", "syscall", "testing", "text", "time",
-    "unicode", "unique", "unsafe", "uuid", "vendor", "weak", "C",
+    "archive",
+    "arena",
+    "bufio",
+    "builtin",
+    "bytes",
+    "cmd",
+    "cmp",
+    "compress",
+    "container",
+    "context",
+    "crypto",
+    "database",
+    "debug",
+    "embed",
+    "encoding",
+    "errors",
+    "expvar",
+    "flag",
+    "fmt",
+    "go",
+    "hash",
+    "html",
+    "image",
+    "index",
+    "internal",
+    "io",
+    "iter",
+    "log",
+    "maps",
+    "math",
+    "mime",
+    "net",
+    "os",
+    "path",
+    "plugin",
+    "reflect",
+    "regexp",
+    "runtime",
+    "simd",
+    "slices",
+    "sort",
+    "strconv",
+    "strings",
+    "structs",
+    "sync",
+    "syscall",
+    "testing",
+    "text",
+    "time",
+    "unicode",
+    "unique",
+    "unsafe",
+    "uuid",
+    "vendor",
+    "weak",
+    "C",
 ];
 
 /// Frames of Go's own library, which is where its runtime and the machinery of tests are.
@@ -59,7 +110,8 @@ pub fn error_text(message: &str) -> String {
 /// `1:4: expected operand, found 'EOF'`: what Go's parser says of an expression.
 pub fn is_syntax_error(message: &str) -> bool {
     let mut parts = message.splitn(3, ':');
-    let mut number = || parts.next().is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut number =
+        || parts.next().is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     number() && number()
 }
 
@@ -70,7 +122,8 @@ pub fn function_again(name: &str, message: &str) -> Option<String> {
 
 /// What a pointer points at has no name; what an interface holds is `data`.
 pub fn passes_through(parent: Option<&str>, child: &str) -> bool {
-    child.is_empty() || (child == "data" && parent.is_some_and(|kind| kind.ends_with(')') && !kind.starts_with("func(")))
+    child.is_empty()
+        || (child == "data" && parent.is_some_and(|kind| kind.ends_with(')') && !kind.starts_with("func(")))
 }
 
 /// A value without its type, which is told beside it; a pointer as Go prints it.

@@ -6,16 +6,58 @@ use crate::failure::Failure;
 
 /// Flags of the compiler that take a value.
 const BUILD_VALUES: [&str; 22] = [
-    "p", "asmflags", "buildmode", "buildvcs", "compiler", "gccgoflags", "gcflags", "installsuffix", "ldflags", "mod",
-    "modfile", "overlay", "pgo", "pkgdir", "tags", "toolexec", "covermode", "coverpkg", "vet", "reuse", "goos", "goarch",
+    "p",
+    "asmflags",
+    "buildmode",
+    "buildvcs",
+    "compiler",
+    "gccgoflags",
+    "gcflags",
+    "installsuffix",
+    "ldflags",
+    "mod",
+    "modfile",
+    "overlay",
+    "pgo",
+    "pkgdir",
+    "tags",
+    "toolexec",
+    "covermode",
+    "coverpkg",
+    "vet",
+    "reuse",
+    "goos",
+    "goarch",
 ];
 /// Flags of the compiler that stand alone.
 const BUILD: [&str; 10] = ["a", "race", "msan", "asan", "cover", "linkshared", "modcacherw", "trimpath", "work", "x"];
 /// Flags of a test that take a value.
 const TEST_VALUES: [&str; 26] = [
-    "bench", "benchtime", "blockprofile", "blockprofilerate", "count", "coverprofile", "cpu", "cpuprofile", "fuzz",
-    "fuzzminimizetime", "fuzztime", "fuzzcachedir", "list", "memprofile", "memprofilerate", "mutexprofile",
-    "mutexprofilefraction", "outputdir", "parallel", "run", "shuffle", "skip", "timeout", "trace", "gocoverdir",
+    "bench",
+    "benchtime",
+    "blockprofile",
+    "blockprofilerate",
+    "count",
+    "coverprofile",
+    "cpu",
+    "cpuprofile",
+    "fuzz",
+    "fuzzminimizetime",
+    "fuzztime",
+    "fuzzcachedir",
+    "list",
+    "memprofile",
+    "memprofilerate",
+    "mutexprofile",
+    "mutexprofilefraction",
+    "outputdir",
+    "parallel",
+    "run",
+    "shuffle",
+    "skip",
+    "timeout",
+    "trace",
+    "gocoverdir",
     "testlogfile",
 ];
 /// Flags of a test that stand alone.
@@ -113,7 +155,8 @@ impl Flags {
 
     /// What changes the list of packages and files.
     pub fn listing(&self) -> Vec<String> {
-        let matters = |flag: &&String| ["-tags=", "-mod=", "-modfile=", "-overlay="].iter().any(|name| flag.starts_with(name));
+        let matters =
+            |flag: &&String| ["-tags=", "-mod=", "-modfile=", "-overlay="].iter().any(|name| flag.starts_with(name));
         self.build.iter().filter(matters).cloned().collect()
     }
 }
