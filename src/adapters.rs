@@ -1,11 +1,16 @@
 //! The registry of debug adapters: one line each.
 //!
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
-//! there that the constant names; nothing outside compares adapter names.
+//! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
 pub mod debugpy;
 pub mod delve;
 pub mod lldb;
+pub mod own;
+pub mod perl;
+pub mod php;
+pub mod ruby;
+mod script;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,13 +60,15 @@ pub enum Way {
     Translated(&'static str),
 }
 
-/// How a program that waits at an address is reached; both give the arguments of `attach`.
+/// How a program that waits at an address is reached; all give the arguments of `attach`.
 #[derive(Debug, Clone, Copy)]
 pub enum Reach {
     /// The adapter connects there.
     Through(fn(&Remote) -> Value),
     /// What listens there speaks the protocol itself: no adapter is started.
     Direct(fn(&Remote) -> Value),
+    /// The adapter connects to a socket of ours, which leads to a server of gdb's protocol there (`translate/bridge.rs`).
+    Bridged(fn(&Remote) -> Value),
 }
 
 /// Commands of the underlying debugger, for what the protocol or the adapter lacks: how each is written, and how its
@@ -254,6 +261,8 @@ pub struct Quirks {
     pub hit_ids: fn(&crate::dap::types::StoppedBody) -> Vec<i64>,
     /// Exceptions that are no stop: the program goes on by itself.
     pub ignored_exceptions: &'static [&'static str],
+    /// Exceptions by which a test says that it is skipped: no stop where only its failures are wanted.
+    pub skip_exceptions: &'static [&'static str],
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
     /// Why a condition could not be evaluated, where such a stop is told as an exception.
@@ -343,8 +352,12 @@ pub struct Quirks {
     pub runs_in_terminal: bool,
     /// An attached program runs on until it is paused.
     pub attach_runs: bool,
+    /// Why a process that runs already can't be attached to.
+    pub no_attach: Option<&'static str>,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
+    /// What the program prints comes as `output` events: its streams are the adapter's own.
+    pub output_events: bool,
 }
 
 impl Quirks {
@@ -359,6 +372,7 @@ impl Quirks {
         prelude: &[],
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
+        skip_exceptions: &[],
         check_condition: None,
         condition_error: |_| None,
         is_about_condition: |_| false,
@@ -402,7 +416,9 @@ impl Quirks {
         is_nonsense: |_| false,
         runs_in_terminal: false,
         attach_runs: false,
+        no_attach: None,
         entry_function: None,
+        output_events: false,
     };
 }
 
@@ -423,17 +439,23 @@ impl Natives {
     };
 }
 
-/// Every adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &delve::DELVE];
+/// Every built-in adapter, in the order they are preferred.
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &delve::DELVE, &ruby::RUBY, &php::PHP, &perl::PERL];
+
+/// Every adapter: the built-in ones, then the user's own.
+#[must_use]
+pub fn all() -> Vec<&'static Adapter> {
+    ADAPTERS.iter().copied().chain(own::all().into_iter().map(|own| &own.adapter)).collect()
+}
 
 /// Finds an adapter by its id or another name for it.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static Adapter> {
-    ADAPTERS.iter().copied().find(|adapter| adapter.id == name || adapter.aliases.contains(&name))
+    all().into_iter().find(|adapter| adapter.id == name || adapter.aliases.contains(&name))
 }
 
 /// The adapter preferred for a language.
 #[must_use]
 pub fn for_language(language: &str) -> Option<&'static Adapter> {
-    ADAPTERS.iter().copied().find(|adapter| adapter.languages.contains(&language))
+    all().into_iter().find(|adapter| adapter.languages.contains(&language))
 }

@@ -342,6 +342,12 @@ impl Session {
             let failure = self.ended_failure();
             return self.answer(id, Err(failure));
         }
+        if matches!(self.target, Target::Core { .. }) && op.needs_a_process() {
+            let failure = Failure::unsupported("a core file can't run: its program has ended")
+                .hint("look at it: bugeye backtrace, bugeye locals, bugeye print EXPR")
+                .hint("run the program itself: bugeye run PROGRAM");
+            return self.answer(id, Err(failure));
+        }
         if !matches!(op, Op::Look(_) | Op::Select { .. } | Op::Threads | Op::Arguments(_)) {
             // It may change what the stack was read for.
             self.stack = None;

@@ -4,6 +4,8 @@
 //! standard streams and something else on its other side, so that a session never knows the difference, and what goes
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
+mod bridge;
+mod dbgp;
 mod relay;
 
 use std::ffi::OsString;
@@ -20,8 +22,15 @@ use crate::dap::{Codec, Message};
 use crate::model::Target;
 
 /// The translators, by the name that [`Way::Translated`] has.
-const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] =
-    &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects)];
+const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
+    ("dials", relay::dials),
+    ("listens", relay::listens),
+    ("connects", relay::connects),
+    ("bridges", bridge::bridges),
+    ("php", dbgp::php),
+    ("ruby", dbgp::ruby),
+    ("perl", dbgp::perl),
+];
 
 /// What a translator is started with.
 #[derive(Debug, Default)]
@@ -52,10 +61,18 @@ impl Streams {
 /// The command line under which an adapter speaks the protocol on its standard streams.
 #[must_use]
 pub fn command_line(found: &Found, target: &Target, streams: Option<&Stdio>, exe: &Path) -> Vec<String> {
-    if let (Target::Remote(remote), Some(Reach::Direct(_))) = (target, found.adapter.remote) {
-        return between("connects", None, exe, vec![format!("{}:{}", remote.host, remote.port)]);
-    }
     let command = (found.adapter.command)(found);
+    if let Target::Remote(remote) = target {
+        let address = remote.address();
+        match found.adapter.remote {
+            Some(Reach::Direct(_)) => return between("connects", None, exe, vec![address]),
+            Some(Reach::Bridged(_)) => {
+                let words = [remote.socket.to_string_lossy().into_owned(), address];
+                return between("bridges", None, exe, words.into_iter().chain(command).collect());
+            }
+            _ => {}
+        }
+    }
     match found.adapter.way {
         Way::Streams => command,
         Way::Dials => between("dials", streams, exe, command),

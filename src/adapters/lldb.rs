@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Adapter, Find, Found, Install, Quirks, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Quirks, Reach, Stdio, Way};
 use crate::dap::types::StoppedBody;
-use crate::model::{Launch, Stdin};
+use crate::model::{Launch, Remote, Stdin};
 
 pub const LLDB: Adapter = Adapter {
     id: "lldb-dap",
@@ -32,8 +32,8 @@ pub const LLDB: Adapter = Adapter {
     adapter_id: "lldb-dap",
     launch,
     attach,
-    remote: None,
-    core: None,
+    remote: Some(Reach::Bridged(remote)),
+    core: Some(core),
     quirks: Quirks {
         print_contexts: &["hover", "watch"],
         eval_context: "watch",
@@ -44,6 +44,7 @@ pub const LLDB: Adapter = Adapter {
         prelude: &[],
         hit_ids,
         ignored_exceptions: &[],
+        skip_exceptions: &[],
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| "`frame variable --no-locals".into(), argument_names),
@@ -53,7 +54,7 @@ pub const LLDB: Adapter = Adapter {
         length: None,
         is_runtime,
         is_library: |_| false,
-        function_name: |name| without_hash(name).to_string(),
+        function_name: |name| without_hash(name).replace("_$u7b$", "{").replace("$u7b$", "{").replace("$u7d$", "}"),
         thread_name,
         error_text,
         tidy,
@@ -75,7 +76,9 @@ pub const LLDB: Adapter = Adapter {
         is_nonsense: has_two_words,
         runs_in_terminal: false,
         attach_runs: false,
+        no_attach: None,
         entry_function: Some("main"),
+        output_events: false,
         ..Quirks::PLAIN
     },
     natives: native::NATIVES,
@@ -141,6 +144,28 @@ fn attach(pid: u32, program: Option<&str>) -> Value {
         arguments["program"] = Value::String(program.into());
     }
     arguments
+}
+
+/// The program is where a server of gdb's protocol has it.
+fn remote(remote: &Remote) -> Value {
+    let address = word(&format!("unix-connect://{}", remote.socket.display()));
+    let mut arguments = json!({
+        "attachCommands": [format!("process connect --plugin gdb-remote {address}")],
+        "enableAutoVariableSummaries": true,
+        "stopOnEntry": true,
+    });
+    if let Some(program) = &remote.program {
+        arguments["program"] = json!(program);
+    }
+    arguments
+}
+
+fn core(core: &str, program: Option<&str>) -> (&'static str, Value) {
+    let mut arguments = json!({ "coreFile": core, "enableAutoVariableSummaries": true, "stopOnEntry": true });
+    if let Some(program) = program {
+        arguments["program"] = Value::String(program.into());
+    }
+    ("attach", arguments)
 }
 
 /// One word of an LLDB command line.

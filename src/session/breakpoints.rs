@@ -70,6 +70,11 @@ impl Session {
     /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.
     pub(super) fn breakpoint_requests(&mut self, all: bool) -> Vec<(&'static str, Json, Config)> {
         let wishes = self.active_wishes();
+        if matches!(self.target, crate::model::Target::Core { .. }) {
+            let bound = wishes.iter().map(|wish| (wish.id, pending_bound("a core file can't run".into())));
+            self.bound.extend(bound);
+            return Vec::new();
+        }
         let mut files: BTreeMap<String, Vec<&Breakpoint>> =
             self.sent_files.iter().map(|file| (file.clone(), Vec::new())).collect();
         let mut functions = Vec::new();
@@ -174,13 +179,26 @@ impl Session {
         }
     }
 
-    /// The adapter's filters for the `catch` words in force; its own defaults when nothing was said.
+    /// The adapter's filters for the `catch` words in force; when the user said nothing, its own defaults too.
     fn exception_filters(&self) -> Vec<String> {
-        let known = self.capabilities.exception_filters();
+        let mut filters = Vec::new();
         if self.catch.is_empty() {
-            return known.into_iter().filter(|filter| filter.on_by_default).map(|filter| filter.filter).collect();
+            let known = self.capabilities.exception_filters().into_iter().filter(|filter| filter.on_by_default);
+            filters.extend(known.map(|filter| filter.filter));
         }
-        self.catch.iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect()
+        for filter in self.catch_words().iter().filter_map(|word| self.filter_for(word).ok().flatten()) {
+            if !filters.contains(&filter) {
+                filters.push(filter);
+            }
+        }
+        filters
+    }
+
+    /// Whether an exception is no stop: the program's way to leave, or a test's way to say that it is skipped.
+    pub(super) fn is_ignored(&self, exception: &str) -> bool {
+        let quirks = &self.adapter.quirks;
+        let tested = self.catch.is_empty() && !self.catch_words().is_empty();
+        quirks.ignored_exceptions.contains(&exception) || (tested && quirks.skip_exceptions.contains(&exception))
     }
 
     /// Filters, and types by name where the adapter takes them.

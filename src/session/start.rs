@@ -43,7 +43,7 @@ impl Session {
     fn target_summary(&self) -> Json {
         match &self.target {
             Target::Launch(launch) => json!({ "program": launch.program, "args": launch.args, "cwd": launch.cwd }),
-            Target::Attach { pid, program } => json!({ "pid": pid, "program": program }),
+            Target::Attach { pid, program, .. } => json!({ "pid": pid, "program": program }),
             Target::Remote(remote) => json!({ "host": remote.host, "port": remote.port, "program": remote.program }),
             Target::Core { core, program } => json!({ "core": core, "program": program }),
         }
@@ -88,11 +88,16 @@ impl Session {
             Target::Launch(launch) => {
                 Ok(("launch", overlaid((self.adapter.launch)(launch, &self.stdio), &launch.extra)))
             }
-            Target::Attach { pid, program } => {
-                Ok(("attach", (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref())))
+            Target::Attach { pid, program, extra } => {
+                if let Some(why) = self.adapter.quirks.no_attach {
+                    let failure = Failure::unsupported(format!("{} can't attach to a process: {why}", self.via()));
+                    return Err(failure.hint("start it under the debugger: bugeye run -- COMMAND"));
+                }
+                let arguments = (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref());
+                Ok(("attach", overlaid(arguments, extra)))
             }
             Target::Remote(remote) => match self.adapter.remote {
-                Some(Reach::Through(arguments) | Reach::Direct(arguments)) => {
+                Some(Reach::Through(arguments) | Reach::Direct(arguments) | Reach::Bridged(arguments)) => {
                     Ok(("attach", overlaid(arguments(remote), &remote.extra)))
                 }
                 None => Err(Failure::unsupported(format!("{} can't reach a program at an address", self.via()))),
@@ -120,9 +125,6 @@ impl Session {
             let mut failure = self.adapter_failure(what, &message);
             if matches!(self.target, Target::Launch(_)) {
                 failure = failure.hint("does it run by itself? check the adapter, too: bugeye doctor");
-            } else if matches!(self.target, Target::Attach { .. }) {
-                failure = failure
-                    .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
             self.fail_start(&failure);
         }
@@ -205,7 +207,7 @@ impl Session {
                 let wait = Wait { limit: self.limits.launch, view: crate::model::View::default() };
                 self.add_waiter(op, wait);
                 self.release();
-                if attached && self.adapter.quirks.attach_runs {
+                if self.is_attached() && self.adapter.quirks.attach_runs {
                     self.send_pause(op);
                 }
             }
@@ -332,6 +334,10 @@ impl Session {
 
     pub(super) fn on_process(&mut self, body: &Json) {
         let body: types::ProcessBody = read(body);
+        // The number is another machine's, or by now another process's.
+        if matches!(self.target, Target::Remote(_) | Target::Core { .. }) {
+            return;
+        }
         if let Some(pid) = body.system_process_id.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0) {
             self.pid = Some(pid);
             self.out.push(Effect::Watch { pid });
@@ -348,8 +354,13 @@ impl Session {
             return;
         }
         let body: types::OutputBody = read(body);
-        // The program's own streams come another way: what an adapter says is its own.
-        self.out.push(Effect::Output { stream: Stream::Console, text: body.output });
+        // Where the program's own streams come another way, what an adapter says is its own.
+        let stream = match body.category.as_deref() {
+            Some("stdout") if self.adapter.quirks.output_events => Stream::Stdout,
+            Some("stderr") if self.adapter.quirks.output_events => Stream::Stderr,
+            _ => Stream::Console,
+        };
+        self.out.push(Effect::Output { stream, text: body.output });
     }
 
     pub(super) fn on_exited(&mut self, body: &Json) {

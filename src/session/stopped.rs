@@ -113,7 +113,7 @@ impl Session {
             return self.go_on(body.thread_id);
         }
         let exception = exception_name(&body);
-        if body.reason == "exception" && self.adapter.quirks.ignored_exceptions.contains(&exception) {
+        if body.reason == "exception" && self.is_ignored(exception) {
             return self.go_on(body.thread_id);
         }
         let ids: Vec<u32> = ids.into_iter().filter(|id| self.is_for_thread(*id, body.thread_id)).collect();

@@ -103,6 +103,58 @@ pub const DELVE: Side = Side {
     ..NATIVE
 };
 
+pub const RUBY: Side = Side {
+    name: "ruby",
+    adapter: "ruby",
+    language: "ruby",
+    fixture: "ruby/every.rb",
+    boom: "ArgumentError",
+    paths: ["thing[:inner][:x]", "thing[:list][1]"],
+    raw: ("n + 1", "6"),
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("attach", Hole::Says("a Ruby program is debugged from its start")),
+    ],
+    ..NATIVE
+};
+
+pub const XDEBUG: Side = Side {
+    name: "xdebug",
+    adapter: "xdebug",
+    language: "php",
+    fixture: "php/every.php",
+    sigil: "$",
+    boom: "RuntimeException",
+    paths: ["$thing['inner']['x']", "$thing['list'][1]"],
+    raw: ("$n + 1", "6"),
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("threads", Hole::Nothing("PHP has no threads")),
+        ("attach", Hole::Says("Xdebug is there from a program's start, or not at all")),
+    ],
+    ..NATIVE
+};
+
+pub const PERL: Side = Side {
+    name: "perl",
+    adapter: "perl",
+    language: "perl",
+    fixture: "perl/every.pl",
+    sigil: "$",
+    scope: "main::",
+    main: "main::main",
+    boom: "boom",
+    paths: ["$thing->{inner}{x}", "$thing->{list}[1]"],
+    raw: ("$n + 1", "6"),
+    checks_functions: false,
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("threads", Hole::Nothing("Perl programs here have one thread")),
+        ("attach", Hole::Says("a Perl program is debugged from its start")),
+    ],
+    ..NATIVE
+};
+
 impl Side {
     pub fn bug(&self) -> Bug {
         let bug = Bug::new(self.language);

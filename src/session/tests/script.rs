@@ -152,7 +152,7 @@ impl Play {
             }
         }
         let target = if attach {
-            Target::Attach { pid: 77, program: Some(PathBuf::from("/p/app")) }
+            Target::Attach { pid: 77, program: Some(PathBuf::from("/p/app")), extra: serde_json::Map::new() }
         } else {
             launch_target(adapter, entry)
         };
