@@ -73,7 +73,6 @@ pub const DEBUGPY: Adapter = Adapter {
         attach_runs: true,
         no_attach: None,
         entry_function: None,
-        output_events: false,
         ..Quirks::PLAIN
     },
     natives: Natives {
@@ -88,6 +87,7 @@ pub const DEBUGPY: Adapter = Adapter {
         jump: None,
         watch: None,
         thrown_type: None,
+        ..Natives::NONE
     },
 };
 
