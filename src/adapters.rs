@@ -371,7 +371,7 @@ pub struct Quirks {
     /// An `evaluate` (context `repl`) that detaches faster than the request does.
     pub detach_command: Option<&'static str>,
     /// A disconnect ends a program that the adapter started: to be let go, it is let run, and the adapter is ended.
-    pub detach_kills: bool,
+    pub left_abruptly: bool,
     /// A step that another thread's breakpoint interrupted is finished by the next `continue`, and by nothing else.
     pub keeps_step: bool,
     /// Threads that hit a breakpoint at one moment: only one is told of. Those that may have, by their names.
@@ -457,7 +457,7 @@ impl Quirks {
         exit_signal: |_, _| None,
         detach_grace: Duration::from_secs(2),
         detach_command: None,
-        detach_kills: false,
+        left_abruptly: false,
         keeps_step: false,
         tells_one_hit: None,
         disconnect_kills: false,
@@ -500,7 +500,8 @@ impl Natives {
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &delve::DELVE, &ruby::RUBY, &php::PHP, &perl::PERL];
+pub const ADAPTERS: &[&Adapter] =
+    &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &delve::DELVE, &ruby::RUBY, &php::PHP, &perl::PERL];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]

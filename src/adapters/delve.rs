@@ -85,7 +85,7 @@ pub const DELVE: Adapter = Adapter {
         scope_command: |scope| {
             (scope == "globals" || scope == "statics").then_some("dlv config showGlobalVariables true")
         },
-        detach_kills: true,
+        left_abruptly: true,
         keeps_step: true,
         tells_one_hit: Some(|thread| thread.contains(" (Thread ")),
         has_addresses: true,

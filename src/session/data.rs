@@ -91,6 +91,7 @@ impl Session {
             }
             Step::Remove { id } => {
                 self.watches.retain(|watch| watch.line.id != id);
+                self.forget_dead(&read::<types::BreakpointsBody>(&body).breakpoints);
                 self.list_watches(op);
             }
             _ => self.list_watches(op),
@@ -115,11 +116,27 @@ impl Session {
             let failure = failure.hint("stop where it may change: bugeye break PLACE --if 'EXPR'");
             return self.answer(op, Err(failure));
         }
-        for (watch, answer) in self.watches.iter_mut().zip(&answers) {
-            watch.number = answer.id.and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
-        }
+        self.forget_dead(&answers);
         let Some(expression) = self.watches.last().map(|watch| watch.line.expression.clone()) else { return };
         self.evaluate_data(&expression, frame, Pending::Watch(op, Step::Value { frame }));
+    }
+
+    /// A watch whose variable is gone was removed by the adapter, which has now set it anew, on whatever has that name
+    /// here: it is known by its number, and is no more.
+    fn forget_dead(&mut self, answers: &[types::AdapterBreakpoint]) {
+        let mut dead = Vec::new();
+        for (watch, answer) in self.watches.iter_mut().zip(answers) {
+            let number = answer.id.and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
+            if watch.number != 0 && watch.number != number {
+                dead.push(watch.line.id);
+            }
+            watch.number = number;
+        }
+        if !dead.is_empty() {
+            self.watches.retain(|watch| !dead.contains(&watch.line.id));
+            let arguments = self.data_arguments(None);
+            self.request("setDataBreakpoints", arguments, Pending::Quiet, self.limits.request);
+        }
     }
 
     /// What could not be placed never was.
@@ -151,6 +168,12 @@ impl Session {
             Step::Remove { id } => Some(*id),
             _ => None,
         };
+        let arguments = self.data_arguments(leaves);
+        self.request("setDataBreakpoints", arguments, Pending::Watch(op, step), self.limits.request);
+    }
+
+    /// All that are to be there, without the one that leaves.
+    fn data_arguments(&self, leaves: Option<u32>) -> Json {
         let breakpoints: Vec<Json> = self
             .watches
             .iter()
@@ -168,8 +191,7 @@ impl Session {
                 breakpoint
             })
             .collect();
-        let arguments = json!({ "breakpoints": breakpoints });
-        self.request("setDataBreakpoints", arguments, Pending::Watch(op, step), self.limits.request);
+        json!({ "breakpoints": breakpoints })
     }
 
     /// The one that made a stop, where the event or the number of them tells.
@@ -197,29 +219,40 @@ impl Session {
             return;
         }
         let frames = read::<types::StackTraceBody>(&body).stack_frames;
-        let wanted: Vec<(u32, String, i64)> = self
-            .watches
-            .iter()
-            .filter_map(|watch| {
-                let own = frames.iter().find(|frame| frame.name == watch.data().function);
-                let top = frames.first()?;
-                match (own, &watch.data().anywhere) {
-                    (Some(frame), _) => Some((watch.line.id, watch.line.expression.clone(), frame.id)),
-                    (None, Some(anywhere)) => Some((watch.line.id, anywhere.clone(), top.id)),
-                    (None, None) => None,
+        let Some(top) = frames.first().map(|frame| frame.id) else { return };
+        let own = |watch: &Watched| {
+            let frame = frames.iter().find(|frame| frame.name == watch.data().function)?;
+            Some((watch.line.id, watch.line.expression.clone(), frame.id))
+        };
+        let wanted: Vec<(u32, Option<(u32, String, i64)>)> =
+            self.watches.iter().map(|watch| (watch.line.id, own(watch))).collect();
+        for (id, own) in wanted {
+            match own {
+                Some((id, expression, frame)) => {
+                    self.evaluate_data(&expression, frame, Pending::DataValue(id, epoch, Some(top)));
                 }
-            })
-            .collect();
-        for (id, expression, frame) in wanted {
-            self.evaluate_data(&expression, frame, Pending::DataValue(id, epoch));
+                None => self.evaluate_anywhere(id, epoch, top),
+            }
         }
     }
 
-    pub(super) fn on_data_value(&mut self, id: u32, epoch: u64, result: Result<Json, String>) {
-        let Ok(body) = result else { return };
+    /// Where its name means nothing, it is read by its address.
+    fn evaluate_anywhere(&mut self, id: u32, epoch: u64, top: i64) {
+        let watch = self.watches.iter().find(|watch| watch.line.id == id);
+        if let Some(expression) = watch.and_then(|watch| watch.data().anywhere.clone()) {
+            self.evaluate_data(&expression, top, Pending::DataValue(id, epoch, None));
+        }
+    }
+
+    pub(super) fn on_data_value(&mut self, id: u32, epoch: u64, top: Option<i64>, result: Result<Json, String>) {
         if epoch != self.epoch {
             return;
         }
+        let body = match (result, top) {
+            (Ok(body), _) => body,
+            (Err(_), Some(top)) => return self.evaluate_anywhere(id, epoch, top),
+            (Err(_), None) => return,
+        };
         let value: EvaluateBody = read(&body);
         let now = (self.adapter.quirks.tidy)(&value.result, value.kind.as_deref());
         let (Some(watch), Some(standing)) =

@@ -307,7 +307,7 @@ impl Session {
     /// An adapter that sees its client leave would end the program with it: it must not see that.
     #[must_use]
     pub const fn is_left_abruptly(&self) -> bool {
-        self.adapter.quirks.detach_kills && !self.is_attached()
+        self.adapter.quirks.left_abruptly && !self.is_attached()
     }
 
     /// The adapter would end the program: it is left with no trap, running, and the adapter is ended behind its back.
