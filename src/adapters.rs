@@ -169,8 +169,6 @@ pub struct Least {
     pub version: &'static [u32],
     /// What older ones lack (`has no DAP`).
     pub lacks: &'static str,
-    /// What a user of an older one does instead.
-    pub instead: &'static str,
 }
 
 /// How an adapter is installed.

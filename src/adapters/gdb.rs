@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Adapter, Find, Found, Install, Quirks, Reach, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Least, Quirks, Reach, Stdio, Way};
 use crate::model::{Launch, Stdin};
 
 pub const GDB: Adapter = Adapter {
     id: "gdb",
     aliases: &["gdb-dap"],
     languages: &["c", "c++", "rust", "native"],
-    find: Find::programs(&["gdb"]),
+    find: Find { least: Some(Least { version: &[14], lacks: "has no DAP" }), ..Find::programs(&["gdb"]) },
     install: Install {
         setup_name: "gdb",
         apt: &["gdb"],
