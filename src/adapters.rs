@@ -175,8 +175,6 @@ pub struct Least {
     pub version: &'static [u32],
     /// What older ones lack (`has no DAP`).
     pub lacks: &'static str,
-    /// What a user of an older one does instead.
-    pub instead: &'static str,
 }
 
 /// How an adapter is installed.
@@ -198,6 +196,8 @@ pub struct Install {
     pub cargo: Option<&'static str>,
     /// Maven artifacts (`group:name:version`), fetched with all they need into the private folder.
     pub maven: &'static [&'static str],
+    /// What works where a version that can be had is too old.
+    pub instead: &'static [&'static str],
     /// Why it needs no installation beyond the language itself, or can't be installed: what the user is told.
     pub note: Option<&'static str>,
 }
@@ -214,6 +214,7 @@ impl Install {
         go: None,
         cargo: None,
         maven: &[],
+        instead: &[],
         note: None,
     };
 }
