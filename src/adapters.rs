@@ -3,6 +3,7 @@
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
+pub mod codelldb;
 pub mod debugpy;
 pub mod delve;
 pub mod gdb;
@@ -103,6 +104,8 @@ pub struct Natives {
     /// Answers with the debugger's version, where the protocol does not tell it.
     pub version: Option<&'static str>,
     pub reverse: Option<Reverse>,
+    /// How it is asked which threads stopped at the same moment, where only one is told of, and how their stops are read.
+    pub also_stopped: Option<(&'static str, fn(&str) -> Vec<crate::dap::types::StoppedBody>)>,
     /// Lets the program go where the request would not say that it can't; answers at once.
     pub go: Option<&'static str>,
 }
@@ -382,6 +385,14 @@ pub struct Quirks {
     pub disconnect_kills: bool,
     /// The message of a request that is refused because the program runs.
     pub not_stopped: Option<&'static str>,
+    /// A held program is not started yet.
+    pub starts_late: bool,
+    /// The adapter's own choice of exceptions is taken where the user made none.
+    pub catches_by_default: bool,
+    /// A throw that is caught is told as a breakpoint that nobody set.
+    pub throws_as_breakpoints: bool,
+    /// The program's number in what the adapter says on its console, where no event has it.
+    pub pid_in_output: fn(&str) -> Option<u32>,
     /// The reason of a stop that ends a call made by an expression: the program stands where it stood before.
     pub call_reason: Option<&'static str>,
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
@@ -466,6 +477,10 @@ impl Quirks {
         tells_one_hit: None,
         disconnect_kills: false,
         not_stopped: None,
+        starts_late: false,
+        catches_by_default: true,
+        throws_as_breakpoints: false,
+        pid_in_output: |_| None,
         call_reason: None,
         forget_step: None,
         has_addresses: false,
@@ -499,13 +514,23 @@ impl Natives {
         why: None,
         version: None,
         reverse: None,
+        also_stopped: None,
         go: None,
     };
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] =
-    &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &delve::DELVE, &java::JAVA, &ruby::RUBY, &php::PHP, &perl::PERL];
+pub const ADAPTERS: &[&Adapter] = &[
+    &lldb::LLDB,
+    &gdb::GDB,
+    &codelldb::CODELLDB,
+    &debugpy::DEBUGPY,
+    &delve::DELVE,
+    &java::JAVA,
+    &ruby::RUBY,
+    &php::PHP,
+    &perl::PERL,
+];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]
