@@ -20,11 +20,12 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 9] = [
+const SIDES: [&Side; 10] = [
     &sides::LLDB_14,
     &sides::LLDB_19,
     &sides::LLDB_22,
     &sides::GDB,
+    &sides::CODELLDB,
     &sides::DEBUGPY,
     &sides::DELVE,
     &sides::RUBY,
@@ -58,7 +59,7 @@ const HOLES: &[(&str, &[&str], &str)] = &[
 ];
 
 /// All but gdb.
-const NO_GDB: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "delve", "ruby", "xdebug", "perl"];
+const NO_GDB: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "codelldb", "debugpy", "delve", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
 const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
