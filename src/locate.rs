@@ -6,6 +6,7 @@
 
 mod cargo;
 mod go;
+mod java;
 mod make;
 mod native;
 mod perl;
@@ -155,6 +156,7 @@ struct Locator {
 /// Every family, in the order they are asked. The last takes whatever is a program.
 const LOCATORS: &[Locator] = &[
     Locator { locate: cargo::locate, test: cargo::test },
+    Locator { locate: java::locate, test: java::test },
     Locator { locate: go::locate, test: go::test },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
