@@ -8,6 +8,7 @@ mod bridge;
 mod dbgp;
 mod java;
 mod relay;
+pub mod startup;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -32,6 +33,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
     ("java", java::java),
+    ("startup", startup::prepare),
 ];
 
 /// What a translator is started with.
@@ -55,7 +57,10 @@ impl Streams {
     /// Gives these streams to a process that is about to be started.
     pub fn give_to(&self, command: &mut std::process::Command) -> std::io::Result<()> {
         let write = |path: &Path| std::fs::OpenOptions::new().append(true).open(path);
-        command.stdin(std::fs::File::open(&self.stdin)?).stdout(write(&self.stdout)?).stderr(write(&self.stderr)?);
+        command
+            .stdin(crate::platform::open_stdin(&self.stdin)?)
+            .stdout(write(&self.stdout)?)
+            .stderr(write(&self.stderr)?);
         Ok(())
     }
 }

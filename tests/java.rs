@@ -69,7 +69,8 @@ fn places_are_known_before_their_classes_are_loaded() {
     let bug = JAVA.bug();
     let line = JAVA.line("return") + 2;
     let below = format!("Every.java:{line}");
-    let held = bug.ok(&["start", &JAVA.program(), "--break", &JAVA.at("body"), "--break", &below, "--break", "Every.add"]);
+    let held =
+        bug.ok(&["start", &JAVA.program(), "--break", &JAVA.at("body"), "--break", &below, "--break", "Every.add"]);
     has(&held, &["verified", &format!("{below}: moved to line")]);
     lacks(&held, &["pending"]);
     let lines = std::fs::read_to_string(fixtures::folder("java").join("Every.java")).unwrap().lines().count();
@@ -213,6 +214,17 @@ fn fields_are_watched() {
 }
 
 #[test]
+fn a_watch_on_a_local_variable_ends_with_its_function() {
+    let bug = JAVA.bug();
+    bug.ok(&["run", &JAVA.program(), "--break", &JAVA.at("return")]);
+    bug.ok(&["watch", "total"]);
+    let text = bug.ok(&["continue"]);
+    has(&text, &["watch 1 total is over: its function has returned", "Every.main"]);
+    has(&bug.ok(&["watch", "list"]), &["no watches"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0"]);
+}
+
+#[test]
 fn the_reads_of_a_local_variable_can_not_be_watched() {
     let bug = stopped_at("count");
     let run = bug.run(&["watch", "args", "--read"]);
@@ -223,7 +235,10 @@ fn the_reads_of_a_local_variable_can_not_be_watched() {
 #[test]
 fn classes_inside_others_and_lambdas_are_seen_from_inside() {
     let bug = stopped_at("inner");
-    assert_eq!((value(&bug, "own"), value(&bug, "outer"), value(&bug, "shared")), ("1".into(), "40".into(), "7".into()));
+    assert_eq!(
+        (value(&bug, "own"), value(&bug, "outer"), value(&bug, "shared")),
+        ("1".into(), "40".into(), "7".into())
+    );
     bug.ok(&["unbreak", "--all"]);
     bug.ok(&["break", &at("lambda")]);
     let report = bug.json(&["continue"]);

@@ -73,8 +73,7 @@ pub const DEBUGPY: Adapter = Adapter {
         attach_runs: true,
         no_attach: None,
         entry_function: None,
-        first_answer: Duration::ZERO,
-        output_events: false,
+        ..Quirks::PLAIN
     },
     natives: Natives {
         failure: |_| None,
@@ -86,6 +85,7 @@ pub const DEBUGPY: Adapter = Adapter {
         jump: None,
         watch: None,
         thrown_type: None,
+        ..Natives::NONE
     },
 };
 

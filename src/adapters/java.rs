@@ -61,6 +61,7 @@ pub const JAVA: Adapter = Adapter {
             remove: |number| format!("unwatch {number}"),
             list: "watches",
             values,
+            gone,
             stopped: |stopped: &StoppedBody| stopped.text.as_deref()?.strip_prefix("watch ")?.parse().ok(),
         }),
         ..Natives::NONE
@@ -138,6 +139,11 @@ fn values(answer: &str) -> Vec<(u32, Option<String>, Option<String>)> {
     answer.lines().filter_map(read).collect()
 }
 
+/// Reads lines of `number⇥gone`.
+fn gone(answer: &str) -> Vec<u32> {
+    answer.lines().filter_map(|line| line.strip_suffix("\tgone")?.parse().ok()).collect()
+}
+
 /// A death by a signal is told as 128 and the signal's number; of these, the ones that no program chooses for itself. The
 /// others may be exit codes, as the virtual machine's own after SIGTERM is.
 fn signal_of(code: i64) -> Option<String> {
@@ -174,10 +180,10 @@ mod tests {
 
     #[test]
     fn watches_and_returned_values_are_read() {
-        assert_eq!(values("1\t3\t6\n2\t\t\"a\"\n"), [
-            (1, Some("3".into()), Some("6".into())),
-            (2, None, Some("\"a\"".into()))
-        ]);
+        assert_eq!(
+            values("1\t3\t6\n2\t\t\"a\"\n"),
+            [(1, Some("3".into()), Some("6".into())), (2, None, Some("\"a\"".into()))]
+        );
         assert_eq!(returned("int\t5"), Some(("int".into(), "5".into())));
         assert_eq!(returned(""), None);
     }

@@ -35,8 +35,7 @@ const WITH_VALUE: [&str; 14] = [
 const MARK: &str = ".sources";
 
 /// Gives the virtual machines of Gradle's tests the option that the command line carries as a property.
-const GRADLE_SCRIPT: &str =
-    "allprojects { tasks.withType(Test) { jvmArgs System.getProperty('bugeye.jdwp'); outputs.upToDateWhen { false } } }\n";
+const GRADLE_SCRIPT: &str = "allprojects { tasks.withType(Test) { jvmArgs System.getProperty('bugeye.jdwp'); outputs.upToDateWhen { false } } }\n";
 
 pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
     match asked.name() {
@@ -47,9 +46,7 @@ pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
         }
         "mvn" | "mvnw" => maven(asked).map(Some),
         "gradle" | "gradlew" => gradle(asked).map(Some),
-        name if name.ends_with(".java") => {
-            command(asked, &default_java(asked.env_path)?, asked.words).map(Some)
-        }
+        name if name.ends_with(".java") => command(asked, &default_java(asked.env_path)?, asked.words).map(Some),
         name if name.ends_with(".jar") => {
             let mut words = vec!["-jar".to_string()];
             words.extend(asked.words.iter().cloned());
@@ -87,7 +84,9 @@ fn command(asked: &Asked, java: &Path, args: &[String]) -> Result<Plan, Failure>
                 options.push(word.clone());
                 options.extend(rest.next().cloned());
             }
-            option if option.starts_with("-agentlib:jdwp") || option.starts_with("-Xrunjdwp") || option == "-Xdebug" => {
+            option
+                if option.starts_with("-agentlib:jdwp") || option.starts_with("-Xrunjdwp") || option == "-Xdebug" =>
+            {
                 notes.push(format!("`{option}` is left out: the debugger brings its own"));
             }
             option if option.starts_with('-') || option.starts_with('@') => options.push(word.clone()),
@@ -112,15 +111,9 @@ fn run(java: &Path, options: Vec<String>, program: PathBuf, args: Vec<String>, n
 
 /// A file of source that `java` would compile and run in memory, without the names of local variables: it is compiled with
 /// them first, into a folder of ours that serves until the file or its neighbours change.
-fn source(
-    asked: &Asked,
-    java: &Path,
-    options: Vec<String>,
-    file: &Path,
-    args: Vec<String>,
-) -> Result<Plan, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::io(format!("read {}", file.display()), &error))?;
+fn source(asked: &Asked, java: &Path, options: Vec<String>, file: &Path, args: Vec<String>) -> Result<Plan, Failure> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Failure::io(format!("read {}", file.display()), &error))?;
     let folder = file.parent().unwrap_or(asked.cwd).to_path_buf();
     let main = main_class(&text, file);
     let classes = Paths::locate()?.runtime.join("java").join(format!("{:016x}", key(file, &folder, &options)));
@@ -251,9 +244,10 @@ fn maven(asked: &Asked) -> Result<Plan, Failure> {
 fn tests(asked: &Asked, tool: String, options: Vec<String>) -> Program {
     let mut interpreter = vec![tool];
     interpreter.extend(options);
-    let (program, args) = asked.args().split_first().map_or((PathBuf::new(), Vec::new()), |(first, args)| {
-        (PathBuf::from(first), args.to_vec())
-    });
+    let (program, args) = asked
+        .args()
+        .split_first()
+        .map_or((PathBuf::new(), Vec::new()), |(first, args)| (PathBuf::from(first), args.to_vec()));
     Program { language: "java", interpreter, program, args, catch: vec!["userUnhandled".into()], ..Program::default() }
 }
 
@@ -343,7 +337,8 @@ fn find_test(folder: &Path, name: &str) -> Option<(String, Option<String>)> {
                 continue;
             }
             let is_source = path.extension().is_some_and(|extension| extension == "java" || extension == "kt");
-            let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).filter(|_| is_source) else {
+            let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).filter(|_| is_source)
+            else {
                 continue;
             };
             if class.is_some_and(|class| simple(class) == stem) {

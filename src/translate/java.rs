@@ -94,7 +94,8 @@ fn classes(java: &Path) -> Result<PathBuf, String> {
     create_private(&folder).map_err(|failure| failure.to_string())?;
     let failed = |what: &str, error: &io::Error| format!("could not {what} in {}: {error}", folder.display());
     let lock = File::create(folder.join("lock")).map_err(|error| failed("make a lock", &error))?;
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map_err(|error| failed("lock", &error.into()))?;
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+        .map_err(|error| failed("lock", &error.into()))?;
     if !classes.is_dir() {
         let new = folder.join("new");
         let _ = fs::remove_dir_all(&new);
@@ -107,7 +108,10 @@ fn classes(java: &Path) -> Result<PathBuf, String> {
 
 fn compile(java: &Path, folder: &Path) -> Result<(), String> {
     let javac = compiler(java).ok_or_else(|| {
-        format!("{} is a Java without a compiler: debugging needs a JDK, 11 or later (bugeye setup java)", java.display())
+        format!(
+            "{} is a Java without a compiler: debugging needs a JDK, 11 or later (bugeye setup java)",
+            java.display()
+        )
     })?;
     let package = folder.join("bugeye");
     let failed = |error: io::Error| format!("could not write to {}: {error}", folder.display());
