@@ -20,11 +20,11 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 4] = [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY];
+const SIDES: [&Side; 5] = [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY, &sides::JAVA];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
-    ("continue --thread", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "all threads go on together"),
+    ("continue --thread", &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java"], "all threads go on together"),
     ("watch NAME", &["debugpy"], "no data breakpoints"),
     ("watch NAME --read", &["debugpy"], "no data breakpoints"),
     ("watch NAME --access", &["debugpy"], "no data breakpoints"),
@@ -37,9 +37,21 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("disassemble", &["debugpy"], "no machine code"),
     ("disassemble --count N", &["debugpy"], "no machine code"),
     ("disassemble --source", &["debugpy"], "no machine code"),
-    ("print NAME --format address", &["debugpy"], "a name has no address"),
-    ("back", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "no recording to go back in"),
-    ("reverse-continue", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "no recording to go back in"),
+    ("watch NAME --read", &["java"], "reads are seen of fields, not of local variables"),
+    ("watch NAME --access", &["java"], "reads are seen of fields, not of local variables"),
+    ("memory read ADDR --count N", &["java"], "Java shows no memory"),
+    ("memory read &NAME --format hex", &["java"], "Java shows no memory"),
+    ("memory write ADDR BYTES", &["java"], "Java shows no memory"),
+    ("registers", &["java"], "Java has no registers"),
+    ("registers NAME", &["java"], "Java has no registers"),
+    ("disassemble", &["java"], "no machine code"),
+    ("disassemble --count N", &["java"], "no machine code"),
+    ("disassemble --source", &["java"], "no machine code"),
+    ("modules", &["java"], "classes, not modules: bugeye raw 'classes NAME'"),
+    ("jump FILE:LINE", &["java"], "a virtual machine goes on where it stands"),
+    ("print NAME --format address", &["debugpy", "java"], "a name has no address"),
+    ("back", &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java"], "no recording to go back in"),
+    ("reverse-continue", &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java"], "no recording to go back in"),
 ];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.
@@ -62,7 +74,7 @@ const SCRIPT: &[Step] = &[
     ("source", "source", &[">"]),
     ("source FILE:LINE --context N", "source {return} --context 1", &["return"]),
     ("list FILE:LINE", "list {return}", &["return"]),
-    ("source --function", "source --function", &["{function}"]),
+    ("source --function", "source --function", &["work"]),
     ("backtrace", "backtrace", &["0 {function}", "{main}"]),
     ("bt --limit N", "bt --limit 1", &["0 {function}"]),
     ("stack N", "stack 2", &["{function}"]),
@@ -175,6 +187,9 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
+        let reads = HOLES.iter().all(|(row, names, _)| *row != "watch NAME --read" || !names.contains(&side.name));
+        let all = if reads { "watch remove 1; watch remove 2; watch remove 3" } else { "watch remove 1" };
+        let last = if reads { "watch remove 4" } else { "watch remove 2" };
         let mut filled = text
             .replace("{program}", &side.program())
             .replace("{function}", &side.function("work"))
@@ -185,8 +200,8 @@ impl Variant {
             .replace("{rawed}", side.raw.1)
             .replace("{globals}", side.globals)
             .replace("{watches}", &watching("watch 1", "no watches"))
-            .replace("{unwatch}", &watching("watch remove 1; watch remove 2; watch remove 3", "status"))
-            .replace("{unwatch_last}", &watching("watch remove 4", "status"));
+            .replace("{unwatch}", &watching(all, "status"))
+            .replace("{unwatch_last}", &watching(last, "status"));
         for name in ["i", "n", "total"] {
             filled = filled.replace(&format!("{{{name}}}"), &side.var(name));
         }

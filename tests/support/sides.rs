@@ -103,7 +103,7 @@ pub const JAVA: Side = Side {
     main: "Every.main",
     boom: "IllegalStateException",
     module: "",
-    raw: ("classes Every", "Every$Thing"),
+    raw: ("classes Every", "Every"),
     ..NATIVE
 };
 
