@@ -509,12 +509,12 @@ impl Session {
             return Failure::timed_out(format!("{}: {} did not answer in time", what, self.via()))
                 .hint("the program may be busy: try again, or `bugeye pause` first");
         }
-        if let Some((text, instead)) = unsupported(message) {
-            return Failure::unsupported(format!("{what}: {text}")).hint(instead);
-        }
         if self.is_not_stopped(message) {
             return Failure::wrong_state(format!("{what}: the program is running"))
                 .hint("stop it where it is: bugeye pause");
+        }
+        if let Some((text, instead)) = unsupported(message) {
+            return Failure::unsupported(format!("{what}: {text}")).hint(instead);
         }
         Failure::refused(format!("{what}: {}", (self.adapter.quirks.error_text)(&first_lines(message))))
     }

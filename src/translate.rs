@@ -32,8 +32,8 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
-    ("java", java::java),
     ("startup", startup::prepare),
+    ("java", java::java),
 ];
 
 /// What a translator is started with.

@@ -20,39 +20,47 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 5] = [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY, &sides::JAVA];
+const SIDES: [&Side; 8] = [
+    &sides::LLDB_14,
+    &sides::LLDB_19,
+    &sides::LLDB_22,
+    &sides::DEBUGPY,
+    &sides::JAVA,
+    &sides::RUBY,
+    &sides::XDEBUG,
+    &sides::PERL,
+];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
-    ("continue --thread", &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java"], "all threads go on together"),
-    ("watch NAME", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --read", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --access", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --condition EXPR", &["debugpy"], "no data breakpoints"),
-    ("memory read ADDR --count N", &["debugpy"], "Python shows no memory"),
-    ("memory read &NAME --format hex", &["debugpy"], "Python shows no memory"),
-    ("memory write ADDR BYTES", &["debugpy"], "Python shows no memory"),
-    ("registers", &["debugpy"], "Python has no registers"),
-    ("registers NAME", &["debugpy"], "Python has no registers"),
-    ("disassemble", &["debugpy"], "no machine code"),
-    ("disassemble --count N", &["debugpy"], "no machine code"),
-    ("disassemble --source", &["debugpy"], "no machine code"),
+    ("continue --thread", EVERY, "all threads go on together"),
+    ("watch NAME", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --access", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", &["java"], "reads are seen of fields, not of local variables"),
     ("watch NAME --access", &["java"], "reads are seen of fields, not of local variables"),
-    ("memory read ADDR --count N", &["java"], "Java shows no memory"),
-    ("memory read &NAME --format hex", &["java"], "Java shows no memory"),
-    ("memory write ADDR BYTES", &["java"], "Java shows no memory"),
-    ("registers", &["java"], "Java has no registers"),
-    ("registers NAME", &["java"], "Java has no registers"),
-    ("disassemble", &["java"], "no machine code"),
-    ("disassemble --count N", &["java"], "no machine code"),
-    ("disassemble --source", &["java"], "no machine code"),
-    ("modules", &["java"], "classes, not modules: bugeye raw 'classes NAME'"),
-    ("jump FILE:LINE", &["java"], "a virtual machine goes on where it stands"),
-    ("print NAME --format address", &["debugpy", "java"], "a name has no address"),
-    ("back", &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java"], "no recording to go back in"),
-    ("reverse-continue", &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java"], "no recording to go back in"),
+    ("memory read ADDR --count N", HIGH, "the language shows no memory"),
+    ("memory read &NAME --format hex", HIGH, "the language shows no memory"),
+    ("memory write ADDR BYTES", HIGH, "the language shows no memory"),
+    ("registers", HIGH, "the language has no registers"),
+    ("registers NAME", HIGH, "the language has no registers"),
+    ("disassemble", HIGH, "no machine code"),
+    ("disassemble --count N", HIGH, "no machine code"),
+    ("disassemble --source", HIGH, "no machine code"),
+    ("print NAME --format address", HIGH, "a name has no address"),
+    ("jump FILE:LINE", &["java", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
+    ("back", EVERY, "no recording to go back in"),
+    ("reverse-continue", EVERY, "no recording to go back in"),
 ];
+
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "ruby", "xdebug", "perl"];
+
+/// Languages without machine code of their own.
+const HIGH: &[&str] = &["debugpy", "java", "ruby", "xdebug", "perl"];
+
+/// Of these, the ones whose debuggers watch no data.
+const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.
 type Step = (&'static str, &'static str, &'static [&'static str]);

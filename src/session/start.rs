@@ -79,8 +79,12 @@ impl Session {
     fn first_request(&self) -> Result<(&'static str, Json), Failure> {
         let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
         let overlaid = |mut arguments: Json, extra: &serde_json::Map<String, Json>| {
-            if let Some(object) = arguments.as_object_mut() {
-                object.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+            for (name, value) in extra {
+                match (arguments.get_mut(name), value) {
+                    // Commands of the user's come after ours.
+                    (Some(Json::Array(own)), Json::Array(more)) => own.extend(more.iter().cloned()),
+                    _ => arguments[name] = value.clone(),
+                }
             }
             arguments
         };
@@ -273,6 +277,8 @@ impl Session {
         if !self.state.is_live() {
             return;
         }
+        // What the program said may be the reason.
+        self.out.push(Effect::Drain);
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));
         }
@@ -477,16 +483,9 @@ impl Session {
             return self.end_now();
         }
         let starting = self.state == SessionState::Starting;
-        let too_old = (self.adapter.quirks.too_old)(&stderr_tail).filter(|_| starting);
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
         let mut failure = self.ended_failure();
-        if let Some(what) = too_old {
-            failure = Failure::unsupported(what);
-            for hint in self.adapter.install.instead {
-                failure = failure.hint(*hint);
-            }
-        }
-        if starting && too_old.is_none() {
+        if starting {
             failure = failure.hint("is it the right program? bugeye doctor");
         }
         self.out.push(Effect::Drain);

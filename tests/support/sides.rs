@@ -102,7 +102,7 @@ pub const JAVA: Side = Side {
     scope: "Every.",
     main: "Every.main",
     boom: "IllegalStateException",
-    module: "",
+    module: "java-Every.jar",
     raw: ("classes Every", "Every"),
     ..NATIVE
 };
@@ -114,6 +114,9 @@ pub const RUBY: Side = Side {
     fixture: "ruby/every.rb",
     boom: "ArgumentError",
     paths: ["thing[:inner][:x]", "thing[:list][1]"],
+    int: "Integer",
+    module: "every.rb",
+    globals: "$PROGRAM_NAME",
     raw: ("n + 1", "6"),
     holes: &[
         ("watch", Hole::Says("no data breakpoints")),
@@ -130,6 +133,8 @@ pub const XDEBUG: Side = Side {
     sigil: "$",
     boom: "RuntimeException",
     paths: ["$thing['inner']['x']", "$thing['list'][1]"],
+    module: "every.php",
+    globals: "$_SERVER",
     raw: ("$n + 1", "6"),
     holes: &[
         ("watch", Hole::Says("no data breakpoints")),
@@ -145,12 +150,12 @@ pub const PERL: Side = Side {
     language: "perl",
     fixture: "perl/every.pl",
     sigil: "$",
-    scope: "main::",
-    main: "main::main",
     boom: "boom",
     paths: ["$thing->{inner}{x}", "$thing->{list}[1]"],
+    int: "number",
+    module: "every.pl",
+    globals: "%ENV",
     raw: ("$n + 1", "6"),
-    checks_functions: false,
     holes: &[
         ("watch", Hole::Says("no data breakpoints")),
         ("threads", Hole::Nothing("Perl programs here have one thread")),
