@@ -20,12 +20,13 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 8] = [
+const SIDES: [&Side; 9] = [
     &sides::LLDB_14,
     &sides::LLDB_19,
     &sides::LLDB_22,
     &sides::DEBUGPY,
     &sides::JAVA,
+    &sides::DELVE,
     &sides::RUBY,
     &sides::XDEBUG,
     &sides::PERL,
@@ -37,6 +38,8 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("watch NAME", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", SCRIPTS, "no data breakpoints"),
     ("watch NAME --access", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", &["delve"], "variables on the stack are watched for writes alone"),
+    ("watch NAME --access", &["delve"], "variables on the stack are watched for writes alone"),
     ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", &["java"], "reads are seen of fields, not of local variables"),
     ("watch NAME --access", &["java"], "reads are seen of fields, not of local variables"),
@@ -50,11 +53,13 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("disassemble --source", HIGH, "no machine code"),
     ("print NAME --format address", HIGH, "a name has no address"),
     ("jump FILE:LINE", &["java", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
+    ("modules", &["delve"], "a Go program is one file"),
+    ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
     ("back", EVERY, "no recording to go back in"),
     ("reverse-continue", EVERY, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "ruby", "xdebug", "perl"];
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
 const HIGH: &[&str] = &["debugpy", "java", "ruby", "xdebug", "perl"];
@@ -195,7 +200,7 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
-        let reads = HOLES.iter().all(|(row, names, _)| *row != "watch NAME --read" || !names.contains(&side.name));
+        let reads = !HOLES.iter().any(|(row, names, _)| *row == "watch NAME --read" && names.contains(&side.name));
         let all = if reads { "watch remove 1; watch remove 2; watch remove 3" } else { "watch remove 1" };
         let last = if reads { "watch remove 4" } else { "watch remove 2" };
         let mut filled = text

@@ -13,6 +13,10 @@ use crate::paths::{Paths, create_private};
 /// Stands for the option that lets the debugger in, where it is not the first one of `java` itself.
 const AGENT: &str = "{jdwp}";
 
+/// What runs a program, and what source files end in.
+const COMMAND: &str = "java";
+const EXTENSION: &str = "java";
+
 /// Options of `java` whose value is the next word.
 const WITH_VALUE: [&str; 14] = [
     "-cp",
@@ -39,7 +43,7 @@ const GRADLE_SCRIPT: &str = "allprojects { tasks.withType(Test) { jvmArgs System
 
 pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
     match asked.name() {
-        "java" => {
+        name if name == COMMAND => {
             let java = find_word(&asked.words[0], asked.cwd, asked.env_path)?;
             check_file(&java)?;
             command(asked, &java, asked.args()).map(Some)
@@ -194,7 +198,7 @@ fn key(file: &Path, folder: &Path, options: &[String]) -> u64 {
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "java"))
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == EXTENSION))
         .filter_map(|entry| entry.metadata().ok().map(|data| (entry.path(), data.len(), data.modified().ok())))
         .collect();
     files.sort();
@@ -336,7 +340,7 @@ fn find_test(folder: &Path, name: &str) -> Option<(String, Option<String>)> {
                 folders.push(path);
                 continue;
             }
-            let is_source = path.extension().is_some_and(|extension| extension == "java" || extension == "kt");
+            let is_source = path.extension().is_some_and(|extension| extension == EXTENSION || extension == "kt");
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).filter(|_| is_source)
             else {
                 continue;
