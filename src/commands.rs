@@ -49,6 +49,7 @@ pub mod start;
 pub mod status;
 pub mod step;
 pub mod stop;
+pub mod test;
 pub mod thread;
 pub mod threads;
 pub mod unbreak;
@@ -233,6 +234,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 pub const CATALOGUE: &[Entry] = &[
     served::<start::Start>(),
     served::<run::Run>(),
+    served::<test::Test>(),
     served::<attach::Attach>(),
     served::<detach::Detach>(),
     served::<stop::Stop>(),

@@ -16,6 +16,8 @@ pub mod daemon;
 pub mod dap;
 /// `docs/commands.md`, written from the catalogue.
 pub mod docs;
+/// What the headers of a program or a core file tell.
+pub mod elf;
 /// The only error that crosses a border: kind, message, hints, causes.
 pub mod failure;
 /// Where an adapter is on this machine.

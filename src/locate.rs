@@ -11,6 +11,7 @@ mod perl;
 mod php;
 mod python;
 mod ruby;
+pub mod scan;
 mod script;
 
 use std::fs::File;
@@ -79,6 +80,60 @@ pub struct Build {
 
 /// Goes on from a build's standard output.
 pub type Then = Box<dyn FnOnce(&str) -> Result<Plan, Failure> + Send>;
+
+impl Plan {
+    /// The same, with more variables; those that the plan itself sets stay.
+    #[must_use]
+    pub fn with_env(self, env: Vec<(String, String)>) -> Self {
+        let more = |mut own: Vec<(String, String)>, env: &[(String, String)]| {
+            let new: Vec<_> =
+                env.iter().filter(|(name, _)| own.iter().all(|(known, _)| known != name)).cloned().collect();
+            own.extend(new);
+            own
+        };
+        match self {
+            Self::Debug(program) => Self::Debug(Program { env: more(program.env, &env), ..program }),
+            Self::Build(Build { argv, cwd, env: own, then }) => Self::Build(Build {
+                argv,
+                cwd,
+                env: more(own, &env),
+                then: Box::new(move |output| Ok(then(output)?.with_env(env))),
+            }),
+        }
+    }
+}
+
+impl Plan {
+    /// The same, run in this folder where the plan names none.
+    #[must_use]
+    pub fn in_folder(self, folder: PathBuf) -> Self {
+        self.finally(move |program| Program { cwd: Some(program.cwd.unwrap_or(folder)), ..program })
+    }
+
+    #[must_use]
+    pub fn with_note(self, note: Option<String>) -> Self {
+        self.finally(move |mut program| {
+            program.notes.extend(note);
+            program
+        })
+    }
+
+    /// Changes the program that a plan ends with.
+    fn finally(self, change: impl FnOnce(Program) -> Program + Send + 'static) -> Self {
+        self.changed(Box::new(change))
+    }
+
+    fn changed(self, change: Change) -> Self {
+        match self {
+            Self::Debug(program) => Self::Debug(change(program)),
+            Self::Build(Build { argv, cwd, env, then }) => {
+                Self::Build(Build { argv, cwd, env, then: Box::new(move |output| Ok(then(output)?.changed(change))) })
+            }
+        }
+    }
+}
+
+type Change = Box<dyn FnOnce(Program) -> Program + Send>;
 
 impl std::fmt::Debug for Build {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

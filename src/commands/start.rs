@@ -10,6 +10,7 @@ use super::report::Report;
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
+use crate::hub::attach::Aim;
 use crate::hub::launch::{Blueprint, variable};
 use crate::model::View;
 use crate::session::{Answer, Wait};
@@ -56,10 +57,18 @@ pub struct LaunchArgs {
     #[arg(long = "break", short = 'b', value_name = "PLACE")]
     #[serde(default)]
     pub breaks: Vec<String>,
+    /// Look at what is left of a program that crashed: PROGRAM is the one it is of, if the file does not tell.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["args", "stdin", "cwd", "env", "stop_on_entry"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<String>,
     /// Stop at the program's beginning (main, or the first line).
     #[arg(long)]
     #[serde(default)]
     pub stop_on_entry: bool,
+    /// Record it from its beginning, to go back with `back` and `reverse-continue` (gdb; thousands of times slower).
+    #[arg(long)]
+    #[serde(default)]
+    pub record: bool,
     /// A name for the session.
     #[arg(long)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,11 +96,26 @@ impl LaunchArgs {
             path if program.contains('/') || path.is_file() => path.to_string_lossy().into_owned(),
             _ => program,
         });
+        if let Some(core) = self.core {
+            let core = std::path::absolute(base.join(&core)).unwrap_or_else(|_| PathBuf::from(core));
+            let words = program.iter().cloned().chain(["--core".into(), core.to_string_lossy().into_owned()]);
+            return Ok(Blueprint {
+                words: words.collect(),
+                aim: Aim::Core(core),
+                symbols: program.map(PathBuf::from),
+                adapter: self.adapter,
+                cwd,
+                env,
+                umask: cx.caller.umask,
+                name: self.name,
+                breaks: self.breaks,
+                ..Blueprint::default()
+            });
+        }
         let mut words: Vec<String> = program.into_iter().collect();
         words.extend(self.args);
         Ok(Blueprint {
             words,
-            attach: None,
             adapter: self.adapter,
             stdin: self.stdin.map(|file| std::path::absolute(base.join(&file)).unwrap_or_else(|_| PathBuf::from(file))),
             cwd,
@@ -99,7 +123,9 @@ impl LaunchArgs {
             umask: cx.caller.umask,
             name: self.name,
             stop_on_entry: self.stop_on_entry,
+            record: self.record,
             breaks: self.breaks,
+            ..Blueprint::default()
         })
     }
 }

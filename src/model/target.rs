@@ -14,6 +14,8 @@ pub enum Target {
     Attach {
         pid: u32,
         program: Option<PathBuf>,
+        /// Fields of a launch configuration or of the user's own adapter, laid over the adapter's own arguments.
+        extra: Map<String, Value>,
     },
     /// A program that waits at an address for a debugger.
     Remote(Remote),
@@ -37,10 +39,23 @@ impl Target {
 pub struct Remote {
     pub host: String,
     pub port: u16,
+    /// A socket of ours that may lead there.
+    pub socket: PathBuf,
     /// The program there, for its symbols, where that is known.
     pub program: Option<PathBuf>,
     /// Fields of a launch configuration, laid over the adapter's own arguments.
     pub extra: Map<String, Value>,
+}
+
+impl Remote {
+    /// `HOST:PORT`; an address with colons of its own is put in brackets.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
 }
 
 /// A program to start, complete: nothing of the daemon's own surroundings is added to it.
@@ -59,6 +74,8 @@ pub struct Launch {
     pub umask: Option<u32>,
     pub stdin: Stdin,
     pub stop_on_entry: bool,
+    /// A recording to go back in is to begin at the program's beginning.
+    pub record: bool,
     /// A folder of the language toolchain's own value formatters, where it ships them apart.
     pub formatters: Option<PathBuf>,
     /// The program's own first function has source lines; one of the same name before it is the runtime's.
