@@ -592,9 +592,12 @@ module Bugeye
     end
 
     def stack(thread)
-      levels(thread).each_with_index.map do |level, index|
-        where = level.label == "<main>" ? "<main>" : level.label.sub(/\A(block .*in )?(?:Object|Kernel)#/, '\1')
-        %(<stack level="#{index}" type="file" where="#{escape(where)}" filename="#{escape(uri(level.path))}" lineno="#{level.line}"/>)
+      all = levels(thread)
+      known = all.any?(&:code)
+      all.each_with_index.map do |level, index|
+        where = level.label.sub(/\A((?:block .*in )?)(?:Object|Kernel)#/, '\1')
+        native = known && level.code.nil? ? ' native="1"' : ""
+        %(<stack level="#{index}" where="#{escape(where)}" filename="#{escape(uri(level.path.to_s))}" lineno="#{level.line}"#{native}/>)
       end.join
     end
 
