@@ -292,6 +292,9 @@ pub struct Quirks {
     pub ignored_exceptions: &'static [&'static str],
     /// Exceptions by which a test says that it is skipped: no stop where only its failures are wanted.
     pub skip_exceptions: &'static [&'static str],
+    /// The expression that is `True` where an exception that is said to leave the program's code was handled in it after
+    /// all; asked where only the failures of tests are wanted.
+    pub handled: Option<&'static str>,
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
     /// The assignment that `set` evaluates where there is no `setExpression`.
@@ -386,6 +389,7 @@ impl Quirks {
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
         skip_exceptions: &[],
+        handled: None,
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| String::new(), |_| Vec::new()),

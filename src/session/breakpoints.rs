@@ -174,8 +174,13 @@ impl Session {
     /// Whether an exception is no stop: the program's way to leave, or a test's way to say that it is skipped.
     pub(super) fn is_ignored(&self, exception: &str) -> bool {
         let quirks = &self.adapter.quirks;
-        let tested = self.catch.is_empty() && !self.catch_words().is_empty();
-        quirks.ignored_exceptions.contains(&exception) || (tested && quirks.skip_exceptions.contains(&exception))
+        let skipped = self.wants_failures() && quirks.skip_exceptions.contains(&exception);
+        quirks.ignored_exceptions.contains(&exception) || skipped
+    }
+
+    /// Whether what is caught is what the program itself asks for: where its tests fail.
+    pub(super) fn wants_failures(&self) -> bool {
+        self.catch.is_empty() && !self.catch_words().is_empty()
     }
 
     /// Filters, and types by name where the adapter takes them.

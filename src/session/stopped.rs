@@ -132,7 +132,10 @@ impl Session {
         if body.reason == "exception" || self.is_thrown(&body) {
             let wanted = self.wanted_types();
             if let (false, Some((expression, _))) = (wanted.is_empty(), self.adapter.natives.thrown_type) {
-                return self.ask_thrown_type(body, expression);
+                return self.ask_thrown(body, expression);
+            }
+            if let (true, Some(expression)) = (self.wants_failures(), self.adapter.quirks.handled) {
+                return self.ask_thrown(body, expression);
             }
         }
         let logs: Vec<&Breakpoint> =
@@ -334,14 +337,15 @@ impl Session {
         self.catch.iter().filter_map(|word| word.split_once(' ')).map(|(_, kind)| kind.trim()).collect()
     }
 
-    fn ask_thrown_type(&mut self, body: StoppedBody, expression: &str) {
+    /// Asks in the frame of an exception whether it is one to stop at.
+    fn ask_thrown(&mut self, body: StoppedBody, expression: &str) {
         let thread = body.thread_id.unwrap_or(1);
         self.thrown = Some((body, expression.to_string()));
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
         self.request("stackTrace", arguments, Pending::Thrown, self.limits.inspect);
     }
 
-    /// The frame came, or then the type: the wanted ones are a stop.
+    /// The frame came, or then the answer: the wanted ones are a stop.
     pub(super) fn on_thrown(&mut self, result: Result<Json, String>) {
         let Some((body, expression)) = self.thrown.take() else { return };
         if !expression.is_empty() {
@@ -356,6 +360,9 @@ impl Session {
         let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
         let text = (self.adapter.quirks.tidy)(&value.result, value.kind.as_deref());
         let wanted = self.wanted_types();
+        if wanted.is_empty() {
+            return if text == "True" { self.go_on(body.thread_id) } else { self.stand(&body, &[]) };
+        }
         let matches = self.adapter.natives.thrown_type.is_none_or(|(_, is)| wanted.iter().any(|kind| is(&text, kind)));
         // What can't be told is shown rather than missed.
         if matches || text.is_empty() {
