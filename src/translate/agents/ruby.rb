@@ -17,7 +17,7 @@ module Bugeye
   Level = Struct.new(:label, :path, :line, :binding, :code)
   # What a thread stopped for: breakpoints, what was thrown, and its stack where that is gone already.
   Stop = Struct.new(:points, :error, :uncaught, :levels, :told)
-  Step = Struct.new(:kind, :thread, :depth, :points)
+  Step = Struct.new(:kind, :thread, :depth)
 
   # Methods that a program may have defined anew are called as Ruby itself defined them.
   CLASS = Kernel.instance_method(:class)
@@ -277,7 +277,7 @@ module Bugeye
         arrive(Stop.new([]))
       elsif Thread.current.equal?(step.thread)
         case step.kind
-        when :into then arrive(Stop.new(step.points || [])) unless trace.path.start_with?("<internal:")
+        when :into then arrive(Stop.new([])) unless trace.path.start_with?("<internal:")
         when :over, :out then arrive(Stop.new([])) if yield(step.depth)
         end
       end
@@ -321,9 +321,7 @@ module Bugeye
     end
 
     def announce(me, stop)
-      step = @step
       clear_step
-      stop.points |= step.points if step&.points && step.thread.equal?(me)
       @current = me
       stop.told = true
       park_others
@@ -460,7 +458,13 @@ module Bugeye
       tree(root).each do |code|
         next unless named?(code, point)
 
-        trace = TracePoint.new(:call) { |called| called(point, called, lines_of(code).empty?) }
+        # It is called, then its first line is passed; both may be one instruction.
+        empty = lines_of(code).empty?
+        entering = {}.compare_by_identity
+        trace = TracePoint.new(:call, :line) do |passed|
+          entering[Thread.current] = meant?(point.name, passed) if passed.event == :call
+          entered(point, passed) if (empty || passed.event == :line) && entering.delete(Thread.current)
+        end
         trace.enable(target: code)
         point.traces << trace
         point.resolved = true
@@ -469,16 +473,8 @@ module Bugeye
       nil
     end
 
-    def called(point, trace, empty)
-      return if ours?("") || !meant?(point.name, trace) || !wanted?(point, trace.binding)
-      return arrive(Stop.new([point])) if empty
-
-      @lock.synchronize do
-        return if @current
-
-        @step = Step.new(:into, Thread.current, 0, [point])
-        watch_lines
-      end
+    def entered(point, trace)
+      arrive(Stop.new([point])) if !ours?(trace.path) && wanted?(point, trace.binding)
     end
 
     def meant?(name, trace)
