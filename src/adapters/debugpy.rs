@@ -82,7 +82,7 @@ pub const DEBUGPY: Adapter = Adapter {
         attach_runs: true,
         no_attach: None,
         entry_function: None,
-        output_events: false,
+        ..Quirks::PLAIN
     },
     natives: Natives {
         failure: |_| None,
@@ -94,6 +94,7 @@ pub const DEBUGPY: Adapter = Adapter {
         jump: None,
         watch: None,
         thrown_type: None,
+        ..Natives::NONE
     },
 };
 

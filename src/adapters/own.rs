@@ -329,6 +329,7 @@ mod tests {
             umask: None,
             stdin: Stdin::Interactive,
             stop_on_entry: true,
+            record: false,
             formatters: None,
             entry_in_source: false,
             catch: Vec::new(),
@@ -344,8 +345,13 @@ mod tests {
         fill(&own.adapter, &mut target, &stdio).unwrap();
         let Target::Attach { extra, .. } = target else { unreachable!() };
         assert_eq!(Value::Object(extra), json!({ "id": 7, "text": "pid 7" }));
-        let mut target =
-            Target::Remote(crate::model::Remote { host: "h".into(), port: 1, program: None, socket: None, extra: Map::new() });
+        let mut target = Target::Remote(crate::model::Remote {
+            host: "h".into(),
+            port: 1,
+            program: None,
+            socket: std::path::PathBuf::new(),
+            extra: Map::new(),
+        });
         assert_eq!(fill(&own.adapter, &mut target, &stdio), Err("remote"));
         assert_eq!((own.adapter.quirks.hit_condition)(3), "3");
         assert_eq!(own.adapter.quirks.catch_words, [("uncaught", "unhandled")]);
