@@ -130,6 +130,7 @@ impl Hub {
         blueprint: Blueprint,
     ) -> Result<Arc<Live>, Failure> {
         let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
+        asked_adapter(&blueprint)?;
         let mut choice = choose_target(cx, &blueprint, &env_path).await?;
         let adapter = self.choose_adapter(&blueprint, &choice, &env_path)?;
         let found = find::find_with(adapter, &self.paths, &self.config, &env_path)?;
@@ -244,11 +245,7 @@ impl Hub {
         let all = adapters::all();
         let target = &choice.target;
         let able = || all.iter().copied().filter(|adapter| attach::can(adapter, target));
-        if let Some(name) = asked_adapter(blueprint) {
-            let adapter = adapters::by_name(&name).ok_or_else(|| {
-                let known: Vec<&str> = all.iter().map(|adapter| adapter.id).collect();
-                Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
-            })?;
+        if let Some(adapter) = asked_adapter(blueprint)? {
             let others: Vec<&str> = able().map(|adapter| adapter.id).collect();
             let fits = attach::can(adapter, target);
             return if fits { Ok(adapter) } else { Err(attach::cannot(adapter, target, &others)) };
@@ -281,8 +278,13 @@ impl Hub {
 }
 
 /// The adapter that is asked for by name.
-pub(super) fn asked_adapter(blueprint: &Blueprint) -> Option<String> {
-    blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)))
+pub(super) fn asked_adapter(blueprint: &Blueprint) -> Result<Option<&'static Adapter>, Failure> {
+    let asked = blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)));
+    let Some(name) = asked else { return Ok(None) };
+    adapters::by_name(&name).map(Some).ok_or_else(|| {
+        let known: Vec<&str> = adapters::all().iter().map(|adapter| adapter.id).collect();
+        Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
+    })
 }
 
 /// A breakpoint that stopped once is no wish any more. Ends with the session.
@@ -321,7 +323,7 @@ async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> R
         return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display()))
             .hint("paths are relative to the current directory"));
     }
-    if let Some(program) = own::program(blueprint, asked_adapter(blueprint).as_deref(), env_path)? {
+    if let Some(program) = own::program(blueprint, asked_adapter(blueprint)?, env_path)? {
         let launch = Launch { interpreter: program.interpreter, ..launch_of(blueprint, program.program, program.args) };
         let language = program.adapter.languages.first().copied().unwrap_or_default();
         let adapter = Some(program.adapter);

@@ -78,8 +78,12 @@ impl Session {
     fn first_request(&self) -> Result<(&'static str, Json), Failure> {
         let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
         let overlaid = |mut arguments: Json, extra: &serde_json::Map<String, Json>| {
-            if let Some(object) = arguments.as_object_mut() {
-                object.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+            for (name, value) in extra {
+                match (arguments.get_mut(name), value) {
+                    // Commands of the user's come after ours.
+                    (Some(Json::Array(own)), Json::Array(more)) => own.extend(more.iter().cloned()),
+                    _ => arguments[name] = value.clone(),
+                }
             }
             arguments
         };
