@@ -408,8 +408,6 @@ pub struct Quirks {
     /// What the adapter's first answer may take at least, whatever the configured limit: its first start may have to
     /// compile it.
     pub first_answer: Duration,
-    /// A function as the debugger wants it named in this program, where a short name is not enough.
-    pub function_in: fn(&Target, name: &str) -> String,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
     pub output_events: bool,
 }
@@ -482,7 +480,6 @@ impl Quirks {
         no_attach: None,
         entry_function: None,
         first_answer: Duration::ZERO,
-        function_in: |_, name| name.to_string(),
         output_events: false,
     };
 }

@@ -265,7 +265,11 @@ mod tests {
         let cases = [
             ("runtime.gopark", "/usr/local/go/src/runtime/proc.go", true),
             ("testing.(*common).Fail", "/usr/lib/go-1.26/src/testing/testing.go", true),
-            ("fmt.Println", "/home/me/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.24.0.linux-amd64/src/fmt/print.go", true),
+            (
+                "fmt.Println",
+                "/home/me/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.24.0.linux-amd64/src/fmt/print.go",
+                true,
+            ),
             ("runtime.main", "runtime/proc.go", true),
             ("main.main", "_testmain.go", true),
             ("main.main", "/home/me/go/src/fmt/main.go", false),
