@@ -5,6 +5,7 @@
 
 pub mod debugpy;
 pub mod lldb;
+pub mod node;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -214,6 +215,12 @@ pub struct Quirks {
     pub ignored_exceptions: &'static [&'static str],
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
+    /// A stop tells by itself whether its condition failed (`conditionError`); elsewhere the condition is evaluated again.
+    pub tells_condition_errors: bool,
+    /// An error that says: the expression would have changed the program, and was not evaluated.
+    pub is_impure: fn(message: &str) -> bool,
+    /// What the language's runtime writes to standard error because it is debugged: no part of the program's output.
+    pub stderr_noise: &'static [&'static str],
     /// The assignment that `set` evaluates where there is no `setExpression`.
     pub assignment: fn(&str, &str) -> String,
     /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
@@ -288,6 +295,9 @@ impl Quirks {
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
         check_condition: None,
+        tells_condition_errors: false,
+        is_impure: |_| false,
+        stderr_noise: &[],
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| String::new(), |_| Vec::new()),
         catch_functions: &[],
@@ -335,7 +345,7 @@ impl Natives {
 }
 
 /// Every adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &node::NODE];
 
 /// Finds an adapter by its id or another name for it.
 #[must_use]

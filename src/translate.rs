@@ -4,6 +4,7 @@
 //! standard streams and something else on its other side, so that a session never knows the difference, and what goes
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
+mod node;
 mod relay;
 
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ use crate::model::Target;
 
 /// The translators, by the name that [`Way::Translated`] has.
 const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] =
-    &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects)];
+    &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects), ("node", node::node)];
 
 /// What a translator is started with.
 #[derive(Debug, Default)]
