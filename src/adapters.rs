@@ -120,6 +120,24 @@ pub struct Find {
     pub python_module: Option<&'static str>,
     /// Arguments that print a version, and nothing else.
     pub version_args: &'static [&'static str],
+    /// A file that the program is to run, below the private folder: a script (`node_modules/x/main.js`) or a jar. Where
+    /// one is named, `programs` are those that can run it.
+    pub file: Option<&'static str>,
+    /// Where editors keep the file, or else the program: below their folders of extensions, or `~/…`. A `*` is a version,
+    /// highest first (`someone.x-*/adapter/x`).
+    pub extensions: &'static [&'static str],
+    /// The oldest version that works.
+    pub least: Option<Least>,
+}
+
+/// The oldest version of an adapter that can be used.
+#[derive(Debug, Clone, Copy)]
+pub struct Least {
+    pub version: &'static [u32],
+    /// What older ones lack (`has no DAP`).
+    pub lacks: &'static str,
+    /// What a user of an older one does instead.
+    pub instead: &'static str,
 }
 
 /// How an adapter is installed.
@@ -164,7 +182,16 @@ impl Install {
 impl Find {
     /// One or more programs on PATH; the base for others.
     pub const fn programs(programs: &'static [&'static str]) -> Self {
-        Self { programs, versions: 0..=0, xcrun: None, python_module: None, version_args: &["--version"] }
+        Self {
+            programs,
+            versions: 0..=0,
+            xcrun: None,
+            python_module: None,
+            version_args: &["--version"],
+            file: None,
+            extensions: &[],
+            least: None,
+        }
     }
 }
 
@@ -172,13 +199,23 @@ impl Find {
 #[derive(Debug, Clone)]
 pub struct Found {
     pub adapter: &'static Adapter,
-    /// The executable; for a Python module, the interpreter.
+    /// The executable; for a Python module, a script or a jar, what runs it.
     pub program: PathBuf,
     /// Extra arguments from the configuration.
     pub args: Vec<String>,
     /// The folder a Python module was found in, where it is not the interpreter's own.
     pub module_path: Option<PathBuf>,
+    /// The script or jar that `program` runs, where [`Find::file`] names one.
+    pub file: Option<PathBuf>,
     pub version: Option<String>,
+}
+
+impl Found {
+    /// A program, and nothing more known about it.
+    #[must_use]
+    pub const fn program(adapter: &'static Adapter, program: PathBuf) -> Self {
+        Self { adapter, program, args: Vec::new(), module_path: None, file: None, version: None }
+    }
 }
 
 /// The debuggee's three streams, as paths.

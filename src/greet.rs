@@ -219,8 +219,7 @@ mod tests {
     use crate::find::testing::{NATIVE, script};
 
     fn found_at(program: &Path) -> Found {
-        let program = program.to_path_buf();
-        Found { adapter: &NATIVE, program, args: Vec::new(), module_path: None, version: None }
+        Found::program(&NATIVE, program.to_path_buf())
     }
 
     fn greet_script(text: &str) -> Result<Greeting, Failure> {

@@ -15,11 +15,9 @@ pub const LLDB: Adapter = Adapter {
     aliases: &["lldb", "lldb-vscode"],
     languages: &["c", "c++", "rust", "native"],
     find: Find {
-        programs: &["lldb-dap-{v}", "lldb-dap", "lldb-vscode-{v}", "lldb-vscode"],
         versions: 14..=30,
         xcrun: Some("lldb-dap"),
-        python_module: None,
-        version_args: &["--version"],
+        ..Find::programs(&["lldb-dap-{v}", "lldb-dap", "lldb-vscode-{v}", "lldb-vscode"])
     },
     install: Install {
         setup_name: "lldb",

@@ -17,16 +17,18 @@ use crate::find::{self, on_path};
 use crate::greet::greet;
 use crate::paths::Paths;
 use crate::render::{Page, Render, quoted};
+use crate::setup::{self, tool_of};
 
 /// A socket's path may not be longer than this, with its file name.
 const LONGEST_SOCKET_PATH: usize = 100;
 
 /// Check what is installed and what is missing.
 ///
-/// Every adapter is really started and greeted. Exits 0 whatever it finds, unless `--strict` is given.
+/// Every adapter that is found is really started and greeted, all at the same time. Exits 0 whatever it finds, unless
+/// `--strict` is given.
 #[derive(Debug, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
-    /// Exit with 1 when a language has no working adapter, or anything else stands in the way.
+    /// Exit with 1 when a language that is on this machine has no working adapter, or anything else stands in the way.
     #[arg(long)]
     #[serde(default)]
     pub strict: bool,
@@ -48,6 +50,9 @@ pub struct DoctorReport {
 pub struct AdapterCheck {
     pub adapter: String,
     pub languages: Vec<String>,
+    /// Those of them that have no compiler or interpreter here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
     pub state: State,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -70,7 +75,9 @@ pub enum State {
     Ok,
     /// It is not installed.
     Missing,
-    /// It is there and does not work.
+    /// What is there can't be used: it is too old, or lacks something, and was not started.
+    Unusable,
+    /// It was started and did not answer.
     Broken,
 }
 
@@ -101,8 +108,7 @@ impl Local for Doctor {
 
     fn run(self, cx: &LocalContext) -> Result<DoctorReport, Failure> {
         let env_path = std::env::var("PATH").unwrap_or_default();
-        let adapters: Vec<AdapterCheck> =
-            ADAPTERS.iter().map(|adapter| examine(adapter, &cx.paths, &cx.config, &env_path)).collect();
+        let adapters = examine_all(ADAPTERS, &cx.paths, &cx.config, &env_path);
         let selections = [
             ("BUGEYE_ADAPTER", Config::asked_adapter(None)),
             ("`[defaults] adapter` of config.toml", cx.config.default_adapter()),
@@ -131,6 +137,7 @@ fn warning(name: &str, origin: &str, registry: &[&'static Adapter], checks: &[Ad
     let what = match check.state {
         State::Ok => return None,
         State::Missing => "is not installed",
+        State::Unusable => "can't be used",
         State::Broken => "does not work",
     };
     Some(format!("{origin} selects {}, which {what}: `bugeye setup {}`", adapter.id, adapter.install.setup_name))
@@ -150,10 +157,21 @@ fn configured_and_wrong(config: &Config, checks: &[AdapterCheck]) -> Vec<String>
         .collect()
 }
 
+/// All of them at once: each takes a part of a second, most of it waiting.
+fn examine_all(registry: &[&'static Adapter], paths: &Paths, config: &Config, env_path: &str) -> Vec<AdapterCheck> {
+    std::thread::scope(|scope| {
+        let examine = |adapter: &'static Adapter| scope.spawn(move || examine(adapter, paths, config, env_path));
+        let at_work: Vec<_> = registry.iter().map(|adapter| examine(adapter)).collect();
+        at_work.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    })
+}
+
 fn examine(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: &str) -> AdapterCheck {
+    let languages = || adapter.languages.iter().map(ToString::to_string);
     let mut check = AdapterCheck {
         adapter: adapter.id.to_string(),
-        languages: adapter.languages.iter().map(ToString::to_string).collect(),
+        languages: languages().collect(),
+        absent: languages().filter(|language| tool_of(language, env_path).is_err()).collect(),
         state: State::Missing,
         version: None,
         path: None,
@@ -164,24 +182,30 @@ fn examine(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: 
     let setup = format!("bugeye setup {}", adapter.install.setup_name);
     match find::find_with(adapter, paths, config, env_path) {
         Err(failure) => {
+            if !find::is_missing(adapter, &failure) {
+                check.state = State::Unusable;
+            }
             check.fix = failure.hints.first().cloned().or(Some(setup));
             check.problem = Some(failure.to_string());
         }
         Ok(found) => {
             check.path = Some(shown_path(&found));
-            check.version.clone_from(&found.version);
             match greet(&found, env_path) {
                 Ok(greeting) => {
                     check.state = State::Ok;
                     check.milliseconds = u64::try_from(greeting.took.as_millis()).ok();
-                    check.version = greeting.version.or(check.version);
+                    check.version = greeting.version;
                 }
                 Err(failure) => {
                     check.state = State::Broken;
                     check.problem = Some(format!("{} does not work: {failure}", adapter.id));
-                    check.fix = Some(format!("{setup} --force"));
+                    check.fix = Some(match adapter.install.note {
+                        Some(note) if !setup::installs(adapter) => note.to_string(),
+                        _ => format!("{setup} --force"),
+                    });
                 }
             }
+            check.version = check.version.or_else(|| found.version.clone()).or_else(|| find::asked_version(&found));
         }
     }
     check
@@ -256,16 +280,46 @@ fn tool(name: &str, purpose: &str, fix: &str, env_path: &str) -> Check {
 }
 
 impl DoctorReport {
-    /// Languages that no working adapter serves.
+    /// Languages of this machine that no working adapter serves.
     fn unserved(&self) -> Vec<&str> {
         let of = |wanted: fn(State) -> bool| {
-            self.adapters.iter().filter(move |check| wanted(check.state)).flat_map(|check| &check.languages)
+            self.adapters.iter().filter(move |check| wanted(check.state)).flat_map(|check| {
+                check.languages.iter().filter(|language| !check.absent.contains(language)).map(String::as_str)
+            })
         };
-        let served: Vec<&String> = of(|state| state == State::Ok).collect();
+        let served: Vec<&str> = of(|state| state == State::Ok).collect();
         let mut languages: Vec<&str> =
-            of(|state| state != State::Ok).filter(|language| !served.contains(language)).map(String::as_str).collect();
+            of(|state| state != State::Ok).filter(|language| !served.contains(language)).collect();
         languages.dedup();
         languages
+    }
+}
+
+impl AdapterCheck {
+    /// Whether there is anything here that it could debug.
+    fn is_needed(&self) -> bool {
+        self.languages.len() > self.absent.len()
+    }
+
+    fn row(&self) -> [String; 5] {
+        let state = match (self.state, self.milliseconds) {
+            (State::Ok, Some(milliseconds)) => format!("ok ({milliseconds} ms)"),
+            (State::Ok, None) => "ok".into(),
+            (State::Missing, _) => "missing".into(),
+            (State::Unusable, _) if !self.is_needed() => "missing".into(),
+            (State::Unusable, _) => "unusable".into(),
+            (State::Broken, _) => "BROKEN".into(),
+        };
+        let last = match (self.state, &self.path, &self.fix) {
+            (State::Missing | State::Unusable, _, _) if !self.is_needed() => {
+                format!("not needed: no {} here", self.absent.join(", "))
+            }
+            (State::Missing, _, Some(fix)) => quoted(fix),
+            (_, Some(path), _) => quoted(path),
+            _ => "-".into(),
+        };
+        let version = self.version.as_deref().map_or_else(|| "-".into(), quoted);
+        [self.languages.join(", "), self.adapter.clone(), version, state, last]
     }
 }
 
@@ -274,18 +328,8 @@ impl Render for DoctorReport {
         for warning in &self.warnings {
             page.line(format!("WARNING: {warning}"));
         }
-        let mut rows = vec![["language", "adapter", "version", "state", "path"].map(String::from)];
-        for check in &self.adapters {
-            let state = match (check.state, check.milliseconds) {
-                (State::Ok, Some(milliseconds)) => format!("ok ({milliseconds} ms)"),
-                (State::Ok, None) => "ok".into(),
-                (State::Missing, _) => "missing".into(),
-                (State::Broken, _) => "BROKEN".into(),
-            };
-            let or_dash = |text: &Option<String>| text.as_deref().map_or_else(|| "-".into(), quoted);
-            let languages = check.languages.join(", ");
-            rows.push([languages, check.adapter.clone(), or_dash(&check.version), state, or_dash(&check.path)]);
-        }
+        let mut rows = vec![["language", "adapter", "version", "state", "path, or what to run"].map(String::from)];
+        rows.extend(self.adapters.iter().map(AdapterCheck::row));
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths = [0, 1, 2, 3].map(width);
         for row in &rows {
@@ -295,7 +339,12 @@ impl Render for DoctorReport {
             }
             page.line(line + &row[4]);
         }
-        for check in self.adapters.iter().filter(|check| check.state != State::Ok) {
+        let told = |check: &&AdapterCheck| match check.state {
+            State::Broken => true,
+            State::Unusable => check.is_needed(),
+            State::Ok | State::Missing => false,
+        };
+        for check in self.adapters.iter().filter(told) {
             let problem = check.problem.as_deref().unwrap_or_default();
             let fix = check.fix.as_deref().unwrap_or_default();
             page.line(format!("{}\n  fix: {}", quoted(problem), quoted(fix)));
@@ -350,10 +399,13 @@ mod tests {
     fn the_report_is_loud_about_what_is_selected_and_missing() {
         let root = tempfile::tempdir().unwrap();
         let paths = crate::find::testing::paths_in(root.path());
-        let missing = examine(&SCRIPTED, &paths, &Config::default(), "");
+        let mut missing = examine_all(&[&SCRIPTED], &paths, &Config::default(), "").remove(0);
+        assert_eq!((missing.state, missing.absent.len()), (State::Unusable, 1));
+        missing.absent.clear();
         let working = AdapterCheck {
             adapter: NATIVE.id.into(),
             languages: vec!["c".into(), "rust".into()],
+            absent: Vec::new(),
             state: State::Ok,
             version: Some("19.1.7".into()),
             path: Some("/usr/bin/lldb-dap-19".into()),
@@ -370,10 +422,10 @@ mod tests {
         let mut page = Page::new("/".into());
         report.render(&mut page);
         insta::assert_snapshot!(page.text(), @r"
-        WARNING: BUGEYE_ADAPTER selects scripted, which is not installed: `bugeye setup scripted`
-        language  adapter     version  state       path
+        WARNING: BUGEYE_ADAPTER selects scripted, which can't be used: `bugeye setup scripted`
+        language  adapter     version  state       path, or what to run
         c, rust   native-dap  19.1.7   ok (31 ms)  /usr/bin/lldb-dap-19
-        python    scripted    -        missing     -
+        python    scripted    -        unusable    -
         scripted needs Python, and PATH has neither `python3` nor `python`
           fix: install Python 3, or add its folder to PATH
 
@@ -383,5 +435,10 @@ mod tests {
         assert_eq!(report.exit_code(), 0);
         report.strict = true;
         assert_eq!(report.exit_code(), 1);
+        // What has nothing here to debug is no problem.
+        report.warnings.clear();
+        report.adapters[1].absent = vec!["python".into()];
+        assert_eq!(report.adapters[1].row()[4], "not needed: no python here");
+        assert_eq!(report.exit_code(), 0);
     }
 }

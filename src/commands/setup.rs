@@ -12,19 +12,19 @@ use crate::cli::LocalContext;
 use crate::failure::Failure;
 use crate::find;
 use crate::render::{Page, Render, quoted, quoted_lines};
-use crate::setup::{self, Permission};
+use crate::setup::{self, Absent, Permission};
 
 /// Install debug adapters.
 ///
-/// Uses the system's package manager or the language's own, into a private folder where that is possible. Without
-/// names it installs what is missing, one adapter for each language. Asks before anything needs root.
+/// By the language's own package manager into a private folder where there is such a way, else by the system's. Asks
+/// before anything needs root. Without names it shows what there is and what could be installed.
 #[derive(Debug, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Setup {
     /// The adapters, by name (`lldb`, `debugpy`).
     #[arg(value_name = "ADAPTER")]
     #[serde(default)]
     pub adapters: Vec<String>,
-    /// Every adapter there is.
+    /// One adapter for every language that this machine has a compiler or interpreter of.
     #[arg(long, conflicts_with = "adapters")]
     #[serde(default)]
     pub all: bool,
@@ -52,16 +52,20 @@ pub struct SetupReport {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     pub adapter: String,
+    pub languages: Vec<String>,
     pub action: Action,
-    /// The executable; for a Python module, the folder it is in or the interpreter that has it.
+    /// The executable; for a Python module, a script or a jar, where that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub seconds: f64,
-    /// The commands of a dry run.
+    /// The commands that were not run, in a dry run or where nothing was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
+    /// Why it was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
@@ -74,7 +78,20 @@ pub enum Action {
     Failed,
     /// A dry run would install it.
     Planned,
+    /// It could be installed, and was not asked for.
+    Available,
+    /// It was not installed, and the reason says why.
+    LeftOut,
 }
+
+/// What is to become of an adapter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wish {
+    Install,
+    LeaveOut(String),
+}
+
+type Chosen = (&'static Adapter, Option<Found>, Wish);
 
 impl Local for Setup {
     const NAME: &'static str = "setup";
@@ -94,9 +111,9 @@ impl Local for Setup {
                 })
                 .ok()
         };
-        let chosen = self.chosen(ADAPTERS, look)?;
-        let mut adapters: Vec<Outcome> =
-            chosen.into_iter().map(|(adapter, found)| self.set_up(adapter, found, cx)).collect();
+        let absent = |language: &str| setup::tool_of(language, &env_path).err();
+        let chosen = self.chosen(ADAPTERS, look, absent)?;
+        let mut adapters: Vec<Outcome> = chosen.into_iter().map(|chosen| self.set_up(chosen, cx)).collect();
         // One that failed does not hide what became of the others; alone, it is the answer.
         if let [only] = &mut adapters[..]
             && let Some(error) = only.error.take()
@@ -108,54 +125,64 @@ impl Local for Setup {
 }
 
 impl Setup {
-    /// The adapters to see to, each with where it is now.
+    /// The adapters to see to, each with where it is now and what is to become of it.
     fn chosen(
         &self,
         registry: &[&'static Adapter],
         look: impl Fn(&'static Adapter) -> Option<Found>,
-    ) -> Result<Vec<(&'static Adapter, Option<Found>)>, Failure> {
+        absent: impl Fn(&str) -> Option<Absent>,
+    ) -> Result<Vec<Chosen>, Failure> {
         if !self.adapters.is_empty() {
-            let mut chosen: Vec<(&'static Adapter, Option<Found>)> = Vec::new();
+            let mut chosen: Vec<Chosen> = Vec::new();
             for name in &self.adapters {
                 let adapter = by_name(registry, name)?;
-                if chosen.iter().all(|(other, _)| other.id != adapter.id) {
-                    chosen.push((adapter, look(adapter)));
+                if chosen.iter().all(|(other, _, _)| other.id != adapter.id) {
+                    chosen.push((adapter, look(adapter), Wish::Install));
                 }
             }
             return Ok(chosen);
         }
-        let mut chosen: Vec<(&'static Adapter, Option<Found>)> =
+        let looked: Vec<(&'static Adapter, Option<Found>)> =
             registry.iter().map(|adapter| (*adapter, look(adapter))).collect();
-        if !self.all {
-            // One adapter is enough for a language: those there are first, then the preferred ones.
-            let present = chosen.iter().filter(|(_, found)| found.is_some());
-            let mut served: Vec<&str> = present.flat_map(|(adapter, _)| adapter.languages).copied().collect();
-            chosen.retain(|(adapter, found)| {
-                let useful = found.is_some() || adapter.languages.iter().any(|language| !served.contains(language));
-                served.extend(adapter.languages);
-                useful
-            });
+        // One adapter is enough for a language: those there are first, then the preferred ones.
+        let mut served: Vec<(&str, &str)> = Vec::new();
+        for (adapter, _) in looked.iter().filter(|(_, found)| found.is_some()) {
+            served.extend(adapter.languages.iter().map(|language| (*language, adapter.id)));
         }
-        Ok(chosen)
+        let decide = |(adapter, found): (&'static Adapter, Option<Found>)| {
+            let wish = if found.is_some() { Wish::Install } else { wish(adapter, &served, &absent) };
+            if wish == Wish::Install {
+                served.extend(adapter.languages.iter().map(|language| (*language, adapter.id)));
+            }
+            (adapter, found, wish)
+        };
+        Ok(looked.into_iter().map(decide).collect())
     }
 
-    fn set_up(&self, adapter: &'static Adapter, found: Option<Found>, cx: &LocalContext) -> Outcome {
+    fn set_up(&self, (adapter, found, wish): Chosen, cx: &LocalContext) -> Outcome {
         let began = Instant::now();
         let seconds = || (began.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         let outcome = |action, found: Option<&Found>| Outcome {
             adapter: adapter.id.to_string(),
+            languages: adapter.languages.iter().map(ToString::to_string).collect(),
             action,
             path: found.map(shown_path),
             version: found.and_then(|found| found.version.clone()),
             seconds: seconds(),
             commands: Vec::new(),
+            reason: None,
             error: None,
         };
-        if let Some(found) = found.filter(|_| !self.force) {
+        let asked = self.all || !self.adapters.is_empty();
+        if let Some(found) = found.filter(|_| !(self.force && asked)) {
             return outcome(Action::Present, Some(&found));
         }
-        if self.dry_run {
-            return Outcome { commands: setup::plan(adapter, &cx.paths), ..outcome(Action::Planned, None) };
+        if let Wish::LeaveOut(reason) = wish {
+            return Outcome { reason: Some(reason), ..outcome(Action::LeftOut, None) };
+        }
+        if self.dry_run || !asked {
+            let action = if asked { Action::Planned } else { Action::Available };
+            return Outcome { commands: setup::plan(adapter, &cx.paths), ..outcome(action, None) };
         }
         let permission = Permission::of_terminal(self.force, self.yes);
         match setup::install_with(adapter, &cx.paths, permission, &mut |text| eprintln!("{}: {text}", adapter.id)) {
@@ -165,9 +192,33 @@ impl Setup {
     }
 }
 
+/// Whether an adapter that is not there should be, and why not.
+fn wish(adapter: &Adapter, served: &[(&str, &str)], absent: &impl Fn(&str) -> Option<Absent>) -> Wish {
+    let (missing, here): (Vec<&str>, Vec<&str>) =
+        adapter.languages.iter().partition(|language| absent(language).is_some());
+    if here.is_empty() {
+        let tools = missing.first().and_then(|language| absent(language)).map_or(&[][..], |absent| absent.tools);
+        let looked = if tools.is_empty() { String::new() } else { format!(" (looked for {})", tools.join(", ")) };
+        return Wish::LeaveOut(format!("no {} here{looked}", missing.join(" or ")));
+    }
+    let by: Vec<Option<&str>> = here
+        .iter()
+        .map(|language| served.iter().find(|(known, _)| known == language).map(|(_, adapter)| *adapter))
+        .collect();
+    if let Some(Some(other)) = by.first()
+        && by.iter().all(Option::is_some)
+    {
+        return Wish::LeaveOut(format!("{other} is for {}", here.join(", ")));
+    }
+    match adapter.install.note {
+        Some(note) if !setup::installs(adapter) => Wish::LeaveOut(note.into()),
+        _ => Wish::Install,
+    }
+}
+
 /// Where an adapter is, in one path.
 pub(crate) fn shown_path(found: &Found) -> String {
-    found.module_path.as_ref().unwrap_or(&found.program).display().to_string()
+    found.module_path.as_ref().or(found.file.as_ref()).unwrap_or(&found.program).display().to_string()
 }
 
 /// The adapter that a user means by any of its names.
@@ -191,6 +242,7 @@ impl Render for SetupReport {
             let version = outcome.version.as_ref().map(|version| format!(" {}", quoted(version))).unwrap_or_default();
             let path = outcome.path.as_ref().map(|path| format!(" at {}", quoted(path))).unwrap_or_default();
             let name = &outcome.adapter;
+            let languages = outcome.languages.join(", ");
             match outcome.action {
                 Action::Installed => page.line(format!("{name}{version}: installed{path} ({:.1} s)", outcome.seconds)),
                 Action::Present => page.line(format!("{name}{version}: already installed{path}")),
@@ -200,6 +252,17 @@ impl Render for SetupReport {
                 Action::Planned => {
                     page.line(format!("{name}: would run"));
                     outcome.commands.iter().for_each(|command| page.line(format!("  {}", quoted(command))));
+                }
+                Action::Available if outcome.commands.is_empty() => {
+                    page.line(format!("{name} ({languages}): not installed, and no package manager here has it"));
+                }
+                Action::Available => {
+                    let command = outcome.commands.join(" && ");
+                    page.line(format!("{name} ({languages}): not installed; `bugeye setup {name}` would run"));
+                    page.line(format!("  {}", quoted(&command)));
+                }
+                Action::LeftOut => {
+                    page.line(format!("{name}: left out, {}", quoted(outcome.reason.as_deref().unwrap_or_default())));
                 }
                 Action::Failed => page.line(format!("{name}: failed")),
             }
@@ -239,29 +302,39 @@ mod tests {
     }
 
     fn here(adapter: &'static Adapter) -> Found {
-        let program = "/usr/bin/x".into();
-        Found { adapter, program, args: Vec::new(), module_path: None, version: Some("19".into()) }
+        Found { version: Some("19".into()), ..Found::program(adapter, "/usr/bin/x".into()) }
     }
 
-    fn ids(setup: &Setup, present: &[&str]) -> Vec<&'static str> {
+    fn wishes(setup: &Setup, present: &[&str], languages: &[&str]) -> Vec<(&'static str, Wish)> {
         let look = |adapter: &'static Adapter| present.contains(&adapter.id).then(|| here(adapter));
-        setup.chosen(REGISTRY, look).unwrap().into_iter().map(|(adapter, _)| adapter.id).collect()
+        let absent = |language: &str| (!languages.contains(&language)).then_some(Absent { tools: &["tool"] });
+        let chosen = setup.chosen(REGISTRY, look, absent).unwrap();
+        chosen.into_iter().map(|(adapter, _, wish)| (adapter.id, wish)).collect()
     }
 
     #[test]
-    fn without_names_one_adapter_for_each_language_is_seen_to() {
-        assert_eq!(ids(&setup(&[], false), &[]), ["native-dap", "scripted"]);
-        assert_eq!(ids(&setup(&[], true), &[]), ["native-dap", "second-native", "scripted"]);
+    fn one_adapter_for_each_language_that_is_there() {
+        let out = |text: &str| Wish::LeaveOut(text.into());
+        let all = setup(&[], true);
         assert_eq!(
-            ids(&setup(&[], false), &["native-dap", "second-native"]),
-            ["native-dap", "second-native", "scripted"]
+            wishes(&all, &[], &["c", "python"]),
+            [("native-dap", Wish::Install), ("second-native", out("native-dap is for c")), ("scripted", Wish::Install)]
+        );
+        assert_eq!(
+            wishes(&all, &["second-native"], &["c"]),
+            [
+                ("native-dap", out("second-native is for c")),
+                ("second-native", Wish::Install),
+                ("scripted", out("no python here (looked for tool)"))
+            ]
         );
     }
 
     #[test]
     fn any_name_of_an_adapter_will_do_and_counts_once() {
-        assert_eq!(ids(&setup(&["script", "native", "native-dap"], false), &[]), ["scripted", "native-dap"]);
-        let failure = setup(&["nosuch"], false).chosen(REGISTRY, |_| None).unwrap_err();
+        let named = wishes(&setup(&["script", "native", "native-dap"], false), &[], &[]);
+        assert_eq!(named, [("scripted", Wish::Install), ("native-dap", Wish::Install)]);
+        let failure = setup(&["nosuch"], false).chosen(REGISTRY, |_| None, |_| None).unwrap_err();
         assert_eq!(failure.kind, Kind::Usage);
         assert_eq!(failure.hints, ["there are: native, second, scripted"]);
     }
@@ -270,11 +343,13 @@ mod tests {
     fn the_text_says_what_is_there_and_what_failed() {
         let outcome = |action| Outcome {
             adapter: "native-dap".into(),
+            languages: vec!["c".into(), "rust".into()],
             action,
             path: Some("/usr/bin/x".into()),
             version: Some("19".into()),
             seconds: 1.25,
             commands: vec!["apt-get install x".into()],
+            reason: Some("no c here".into()),
             error: None,
         };
         let failed = Outcome {
@@ -283,7 +358,14 @@ mod tests {
             ..outcome(Action::Failed)
         };
         let report = SetupReport {
-            adapters: vec![outcome(Action::Installed), outcome(Action::Present), outcome(Action::Planned), failed],
+            adapters: vec![
+                outcome(Action::Installed),
+                outcome(Action::Present),
+                outcome(Action::Planned),
+                outcome(Action::Available),
+                outcome(Action::LeftOut),
+                failed,
+            ],
         };
         let mut page = Page::new("/".into());
         report.render(&mut page);
@@ -292,6 +374,9 @@ mod tests {
         native-dap 19: already installed at /usr/bin/x
         native-dap: would run
           apt-get install x
+        native-dap (c, rust): not installed; `bugeye setup native-dap` would run
+          apt-get install x
+        native-dap: left out, no c here
         native-dap: failed
           no network
           hint: try later
