@@ -5,6 +5,7 @@
 //! to know more is a [`Build`], which the hub carries out with the caller's environment, and which goes on from its output.
 
 mod cargo;
+mod js;
 mod make;
 mod native;
 mod python;
@@ -97,6 +98,7 @@ const LOCATORS: &[Locator] = &[
     Locator { locate: cargo::locate, test: cargo::test },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
+    Locator { locate: js::locate, test: js::test },
     Locator { locate: native::locate, test: |_, _, _| Ok(None) },
 ];
 

@@ -69,6 +69,7 @@ pub const DEBUGPY: Adapter = Adapter {
         runs_in_terminal: true,
         attach_runs: true,
         entry_function: None,
+        ..Quirks::PLAIN
     },
     natives: Natives {
         failure: |_| None,

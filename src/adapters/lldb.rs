@@ -76,6 +76,7 @@ pub const LLDB: Adapter = Adapter {
         runs_in_terminal: false,
         attach_runs: false,
         entry_function: Some("main"),
+        ..Quirks::PLAIN
     },
     natives: native::NATIVES,
 };

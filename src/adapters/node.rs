@@ -42,7 +42,9 @@ pub const NODE: Adapter = Adapter {
         ..Quirks::PLAIN
     },
     natives: Natives {
-        thrown_type: Some(("bugeye:thrown", |names, wanted| names.split(' ').any(|name| name.trim_matches('\'') == wanted))),
+        thrown_type: Some(("bugeye:thrown", |names, wanted| {
+            names.split(' ').any(|name| name.trim_matches('\'') == wanted)
+        })),
         ..Natives::NONE
     },
 };
@@ -108,7 +110,10 @@ mod tests {
 
     #[test]
     fn methods_of_the_inspector_are_told_from_expressions() {
-        assert_eq!(raw("Runtime.evaluate {\"expression\":\"1\"}"), "bugeye:inspector Runtime.evaluate {\"expression\":\"1\"}");
+        assert_eq!(
+            raw("Runtime.evaluate {\"expression\":\"1\"}"),
+            "bugeye:inspector Runtime.evaluate {\"expression\":\"1\"}"
+        );
         assert_eq!(raw("Debugger.pause"), "bugeye:inspector Debugger.pause");
         assert_eq!(raw("Math.max(1, 2)"), "Math.max(1, 2)");
         assert_eq!(raw("n + 1"), "n + 1");

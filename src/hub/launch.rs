@@ -188,6 +188,7 @@ impl Hub {
             output: Ring::new(self.config.max_events(), self.config.max_bytes()),
             env: blueprint.env.clone(),
             attached,
+            stderr_noise: adapter.quirks.stderr_noise,
             spent,
         });
         tokio::spawn(forget_spent(self.clone(), project.to_path_buf(), spends));
@@ -304,7 +305,11 @@ fn attach_target(pid: u32) -> Result<Choice, Failure> {
             .hint("it belongs to another user, or is part of the kernel")
     })?;
     let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let language = if name.starts_with("python") { "python" } else { "c" };
+    let language = match name.as_str() {
+        python if python.starts_with("python") => "python",
+        "node" | "nodejs" => "javascript",
+        _ => "c",
+    };
     Ok(Choice { target: Target::Attach { pid, program: Some(program) }, language, notes: Vec::new() })
 }
 

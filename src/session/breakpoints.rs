@@ -147,11 +147,17 @@ impl Session {
 
     /// The adapter's filters for the `catch` words in force; its own defaults when nothing was said.
     fn exception_filters(&self) -> Vec<String> {
-        let known = self.capabilities.exception_filters();
+        let mut filters = Vec::new();
         if self.catch.is_empty() {
-            return known.into_iter().filter(|filter| filter.on_by_default).map(|filter| filter.filter).collect();
+            let known = self.capabilities.exception_filters().into_iter();
+            filters.extend(known.filter(|filter| filter.on_by_default).map(|filter| filter.filter));
         }
-        self.catch.iter().filter_map(|word| self.filter_for(word).ok().flatten()).collect()
+        for filter in self.catch_words().iter().filter_map(|word| self.filter_for(word).ok().flatten()) {
+            if !filters.contains(&filter) {
+                filters.push(filter);
+            }
+        }
+        filters
     }
 
     /// Filters, and types by name where the adapter takes them.

@@ -196,6 +196,10 @@ impl Session {
             self.last_signal = Some(name.clone());
         }
         self.make_standing(body.thread_id, reason);
+        if let (Some(standing), Some(error), Some(id)) = (&mut self.standing, &body.condition_error, ids.first()) {
+            let text = (self.adapter.quirks.error_text)(&super::first_lines(error));
+            standing.condition_failed = Some(format!("breakpoint {id}: {text}"));
+        }
         self.after_hits(ids);
     }
 
@@ -217,7 +221,8 @@ impl Session {
             if wish.once {
                 spent.push(wish.id);
             }
-            let checked = self.bound.get(&wish.id).is_none_or(|bound| bound.condition_checked);
+            let told = self.adapter.quirks.tells_condition_errors;
+            let checked = told || self.bound.get(&wish.id).is_none_or(|bound| bound.condition_checked);
             if let (Some(condition), false) = (&wish.condition, checked) {
                 doubtful.push((wish.id, condition.clone()));
             }

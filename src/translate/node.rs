@@ -298,7 +298,10 @@ impl Bridge {
     async fn prepare(&self, target: &Rc<Target>) -> Result<(), String> {
         let wire = &target.wire;
         let enabled = wire.call("Debugger.enable", json!({}));
-        wire.tell("Debugger.setBlackboxPatterns", json!({ "patterns": ["^node:", format!("^{OWN}"), format!("{}$", launch::PRELOAD)] }));
+        wire.tell(
+            "Debugger.setBlackboxPatterns",
+            json!({ "patterns": ["^node:", format!("^{OWN}"), format!("{}$", launch::PRELOAD)] }),
+        );
         if wire.worker.is_none() {
             wire.tell("NodeWorker.enable", json!({ "waitForDebuggerOnStart": true }));
             wire.tell("NodeRuntime.notifyWhenWaitingForDisconnect", json!({ "enabled": true }));
@@ -355,7 +358,8 @@ impl Bridge {
     }
 
     fn find(&self, link: &Rc<Link>, worker: Option<&str>) -> Option<Rc<Target>> {
-        let is_it = |target: &&Rc<Target>| Rc::ptr_eq(&target.wire.link, link) && target.wire.worker.as_deref() == worker;
+        let is_it =
+            |target: &&Rc<Target>| Rc::ptr_eq(&target.wire.link, link) && target.wire.worker.as_deref() == worker;
         self.targets.borrow().values().find(is_it).cloned()
     }
 
@@ -383,7 +387,8 @@ impl Bridge {
     fn on_closed(&self, link: u32) {
         let Some(link) = self.links.borrow_mut().remove(&link) else { return };
         link.fail_all();
-        let gone: Vec<_> = self.all_targets().into_iter().filter(|target| Rc::ptr_eq(&target.wire.link, &link)).collect();
+        let gone: Vec<_> =
+            self.all_targets().into_iter().filter(|target| Rc::ptr_eq(&target.wire.link, &link)).collect();
         gone.iter().for_each(|target| self.remove(target));
         if self.started.borrow().is_none() && self.targets.borrow().is_empty() {
             self.event("terminated", json!({}));
@@ -400,7 +405,8 @@ impl Bridge {
     /// Ends the program, or lets it go on without us.
     fn disconnect(&self, seq: i64, command: &str, arguments: &Value) {
         let launched = self.started.borrow().is_some();
-        let ends = arguments.get("terminateDebuggee").and_then(Value::as_bool).unwrap_or(launched) || command == "terminate";
+        let ends =
+            arguments.get("terminateDebuggee").and_then(Value::as_bool).unwrap_or(launched) || command == "terminate";
         if ends {
             let pids = self.links.borrow().values().filter_map(|link| link.pid.get()).collect::<Vec<_>>();
             let started = self.started.borrow().as_ref().map(|started| started.pid);

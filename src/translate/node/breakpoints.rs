@@ -35,7 +35,11 @@ pub struct Wish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum At {
     /// The file as it was named, the same with links followed, and the line from 1.
-    Line { file: PathBuf, real: PathBuf, line: u32 },
+    Line {
+        file: PathBuf,
+        real: PathBuf,
+        line: u32,
+    },
     Function(String),
 }
 
@@ -69,7 +73,10 @@ impl Unit {
         let functions = source.map_or_else(Vec::new, |source| {
             let mut lines = Lines::new(source);
             let found = Code::new(source).functions().into_iter();
-            found.map(|function| (lines.spot(function.body), function)).map(|(spot, function)| (function, spot)).collect()
+            found
+                .map(|function| (lines.spot(function.body), function))
+                .map(|(spot, function)| (function, spot))
+                .collect()
         });
         Self { map, functions, scanned: source.is_some() }
     }
@@ -376,7 +383,9 @@ const FAILED: &str = "Symbol.for('bugeye.condition')";
 
 /// A condition that throws stops, and leaves a note: it must not be a silent miss.
 fn guarded(condition: &str) -> String {
-    format!("(() => {{ try {{ return !!({condition}\n) }} catch (e) {{ globalThis[{FAILED}] = [e]; return true }} }})()")
+    format!(
+        "(() => {{ try {{ return !!({condition}\n) }} catch (e) {{ globalThis[{FAILED}] = [e]; return true }} }})()"
+    )
 }
 
 /// The condition of all wishes at one place.

@@ -14,7 +14,6 @@ use super::websocket::{self, Writer};
 /// The connection to one process.
 #[derive(Debug)]
 pub struct Link {
-    pub id: u32,
     /// The process at its other end.
     pub pid: Cell<Option<u32>>,
     writer: RefCell<Writer>,
@@ -27,7 +26,8 @@ const GONE: &str = "the inspector is gone";
 impl Link {
     /// Connects; what comes from there is told to `inputs`.
     pub fn open(id: u32, url: &str, inputs: &mpsc::UnboundedSender<Input>) -> Result<Rc<Self>, String> {
-        let (mut reader, writer) = websocket::connect(url).map_err(|error| format!("no inspector at {url}: {error}"))?;
+        let (mut reader, writer) =
+            websocket::connect(url).map_err(|error| format!("no inspector at {url}: {error}"))?;
         let inputs = inputs.clone();
         std::thread::spawn(move || {
             while let Ok(Some(message)) = reader.next() {
@@ -39,7 +39,6 @@ impl Link {
             let _ = inputs.send(Input::Closed(id));
         });
         Ok(Rc::new(Self {
-            id,
             pid: Cell::new(None),
             writer: RefCell::new(writer),
             next: Cell::new(1),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::websocket;
-use super::{Input, super::Streams};
+use super::{super::Streams, Input};
 
 /// The end of the name of the script that every process loads first.
 pub const PRELOAD: &str = "bugeye-preload.cjs";
@@ -23,7 +23,6 @@ const TEXT: &str = include_str!("preload.cjs");
 #[derive(Debug, Clone, Deserialize)]
 pub struct Announcement {
     pub pid: u32,
-    pub parent: u32,
     pub url: String,
 }
 
@@ -63,9 +62,10 @@ pub fn start(
         Some(folder) => folder.to_path_buf(),
         None => private_folder()?,
     };
-    let failed = |what: &str| move |error: std::io::Error| format!("could not {what}: {error}");
+    let failed = |what: &'static str| move |error: std::io::Error| format!("could not {what}: {error}");
     // Beyond this session's own folder: a program that is let go may start others later, which look for it.
-    let lasting = folder.ancestors().nth(2).filter(|_| folder.parent().is_some_and(|above| above.ends_with("sessions")));
+    let lasting =
+        folder.ancestors().nth(2).filter(|_| folder.parent().is_some_and(|above| above.ends_with("sessions")));
     let preload = lasting.unwrap_or(&folder).join(PRELOAD);
     let new = folder.join("preload.new");
     std::fs::write(&new, TEXT).and_then(|()| std::fs::rename(&new, &preload)).map_err(failed("write the preload"))?;
@@ -95,7 +95,8 @@ pub fn start(
     let inputs = inputs.clone();
     std::thread::spawn(move || {
         // A signal is told as a negative code.
-        let code = child.wait().map_or(-1, |status| status.code().or(status.signal().map(|signal| -signal)).unwrap_or(-1));
+        let code =
+            child.wait().map_or(-1, |status| status.code().or(status.signal().map(|signal| -signal)).unwrap_or(-1));
         let _ = inputs.send(Input::Exited(code.into()));
     });
     Ok(Started { pid, channel })

@@ -57,7 +57,8 @@ impl Bridge {
     pub fn stack(&self, arguments: &Value) -> Result<Value, String> {
         let target = self.target(arguments)?;
         let pause = target.pause().ok_or("the thread is running")?;
-        let number = |name: &str| arguments.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+        let number =
+            |name: &str| arguments.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
         let (start, levels) = (number("startFrame").unwrap_or(0), number("levels").filter(|levels| *levels > 0));
         let frames = pause.frames.iter().enumerate().skip(start).take(levels.unwrap_or(usize::MAX));
         let shown = frames.map(|(index, frame)| {
@@ -109,7 +110,8 @@ impl Bridge {
         let known = self.handles.borrow().known.get(&reference).cloned();
         let (thread, handle) = known.ok_or("that value is from an earlier stop")?;
         let target = self.targets.borrow().get(&thread).cloned().ok_or("the thread has ended")?;
-        let (start, count) = (number("start").unwrap_or(0), number("count").filter(|count| *count > 0).unwrap_or(u64::MAX));
+        let (start, count) =
+            (number("start").unwrap_or(0), number("count").filter(|count| *count > 0).unwrap_or(u64::MAX));
         let parts = match handle {
             Handle::Scope { frame, kind } => {
                 let pause = target.pause().ok_or("the thread is running")?;
@@ -200,7 +202,9 @@ impl Bridge {
                 let target = self.first_target().ok_or("the program has not begun")?;
                 let params = json!({ "expression": format!("({rest}\n)"), "sourceURL": "", "persistScript": false });
                 let answer = target.wire.call("Runtime.compileScript", params).await?;
-                answer.get("exceptionDetails").map_or_else(|| Ok(json!({ "result": "ok" })), |details| Err(complaint(details)))
+                answer
+                    .get("exceptionDetails")
+                    .map_or_else(|| Ok(json!({ "result": "ok" })), |details| Err(complaint(details)))
             }
             "arguments" => {
                 let (target, pause, index) = self.frame(frame.unwrap_or_default())?;
@@ -215,7 +219,8 @@ impl Bridge {
             }
             "inspector" => {
                 let (method, params) = rest.split_once(' ').unwrap_or((rest, "{}"));
-                let params = serde_json::from_str(params).map_err(|error| format!("its parameters are no JSON: {error}"))?;
+                let params =
+                    serde_json::from_str(params).map_err(|error| format!("its parameters are no JSON: {error}"))?;
                 let target = match frame {
                     Some(id) => self.frame(id)?.0,
                     None => self.first_target().ok_or("the program has not begun")?,
@@ -254,7 +259,9 @@ impl Bridge {
                 let (_, value) = self.run(value.as_str().unwrap_or_default(), Some(top), false).await?;
                 let argument = match value.get("objectId") {
                     Some(id) => json!({ "objectId": id }),
-                    None => json!({ "value": value.get("value"), "unserializableValue": value.get("unserializableValue") }),
+                    None => {
+                        json!({ "value": value.get("value"), "unserializableValue": value.get("unserializableValue") })
+                    }
                 };
                 let params = json!({
                     "objectId": object["objectId"],
@@ -374,7 +381,11 @@ async fn scope_parts(target: &Target, frame: &Frame, kind: Kind) -> Result<Vec<P
     }
     let this = &frame.this;
     let class = this.get("className").and_then(Value::as_str).unwrap_or_default();
-    if kind == Kind::Locals && this.get("objectId").is_some() && !frame.is_module && !matches!(class, "global" | "Window") {
+    if kind == Kind::Locals
+        && this.get("objectId").is_some()
+        && !frame.is_module
+        && !matches!(class, "global" | "Window")
+    {
         found.push(Part { name: "this".into(), value: this.clone() });
     }
     Ok(found)
@@ -383,8 +394,18 @@ async fn scope_parts(target: &Target, frame: &Frame, kind: Kind) -> Result<Vec<P
 /// What the language and Node put among the globals.
 fn is_standard(part: &Part) -> bool {
     const NAMES: [&str; 12] = [
-        "global", "globalThis", "process", "performance", "navigator", "crypto", "console", "Buffer", "WebAssembly",
-        "localStorage", "sessionStorage", "[[Scopes]]",
+        "global",
+        "globalThis",
+        "process",
+        "performance",
+        "navigator",
+        "crypto",
+        "console",
+        "Buffer",
+        "WebAssembly",
+        "localStorage",
+        "sessionStorage",
+        "[[Scopes]]",
     ];
     NAMES.contains(&part.name.as_str()) || part.value.get("type").and_then(Value::as_str) == Some("symbol")
 }

@@ -35,7 +35,8 @@ impl Why {
             parts.push(reason);
         }
         let thrown = |part: &&&Value| matches!(text(part).as_str(), "exception" | "promiseRejection");
-        why.exception = parts.iter().find(thrown).and_then(|part| part.get("data").or_else(|| part.get("auxData"))).cloned();
+        why.exception =
+            parts.iter().find(thrown).and_then(|part| part.get("data").or_else(|| part.get("auxData"))).cloned();
         why
     }
 
@@ -51,8 +52,13 @@ impl Bridge {
         pause.exception.clone_from(&why.exception);
         let pause = Rc::new(pause);
         *target.paused.borrow_mut() = Some(pause.clone());
-        let ids: Vec<&str> =
-            params.get("hitBreakpoints").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let ids: Vec<&str> = params
+            .get("hitBreakpoints")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let compiler = target.traps.borrow().compile.clone();
         if compiler.is_some_and(|(id, _)| ids.contains(&id.as_str())) {
             self.before_compiling(&target, &pause).await;
@@ -250,7 +256,8 @@ impl Bridge {
             let mut lines = Lines::new(&source);
             let start = frame.function_spot.map_or(0, |spot| lines.byte(spot));
             let at = lines.byte(frame.spot);
-            if code.is_caught(if frame.is_module { 0 } else { start }, at) || (!frame.is_module && code.is_async(start)) {
+            if code.is_caught(if frame.is_module { 0 } else { start }, at) || (!frame.is_module && code.is_async(start))
+            {
                 return false;
             }
         }
@@ -265,7 +272,11 @@ fn thrown(exception: &Value) -> Value {
         return json!({ "description": format!("{} was thrown", values::glimpse(exception)) });
     }
     let (kind, message) = error_words(exception);
-    if message.is_empty() { json!({ "text": kind, "description": kind }) } else { json!({ "text": kind, "description": message }) }
+    if message.is_empty() {
+        json!({ "text": kind, "description": kind })
+    } else {
+        json!({ "text": kind, "description": message })
+    }
 }
 
 /// The type of an error and its message.

@@ -12,7 +12,7 @@ if (path && require('worker_threads').isMainThread) {
     try {
       const inspector = require('inspector');
       if (!inspector.url()) inspector.open(0, '127.0.0.1', false);
-      fs.writeSync(channel, JSON.stringify({ pid: process.pid, parent: process.ppid, url: inspector.url() }) + '\n');
+      fs.writeSync(channel, JSON.stringify({ pid: process.pid, url: inspector.url() }) + '\n');
       fs.closeSync(channel);
       inspector.waitForDebugger();
     } catch {}

@@ -67,8 +67,7 @@ impl Bridge {
         target.traps.borrow_mut().compile = None;
         let Some(condition) = condition else { return };
         let expression = "require('module').prototype._compile";
-        let params =
-            json!({ "expression": expression, "includeCommandLineAPI": true, "silent": true, "objectGroup": "bugeye-own" });
+        let params = json!({ "expression": expression, "includeCommandLineAPI": true, "silent": true, "objectGroup": "bugeye-own" });
         let Ok(answer) = target.wire.call("Runtime.evaluate", params).await else { return };
         let Some(object) = answer.pointer("/result/objectId") else { return };
         let params = json!({ "objectId": object, "condition": condition });
@@ -86,9 +85,12 @@ impl Bridge {
             "[String(arguments[1]), (text => {{ const at = text.lastIndexOf('//# sourceMappingURL='); \
              return at < 0 ? '' : text.slice(at + 21) }})(arguments[0]), {source}]"
         );
-        let params = json!({ "callFrameId": frame.id, "expression": expression, "returnByValue": true, "silent": true });
+        let params =
+            json!({ "callFrameId": frame.id, "expression": expression, "returnByValue": true, "silent": true });
         let Ok(answer) = target.wire.call("Debugger.evaluateOnCallFrame", params).await else { return };
-        let text = |index: usize| answer.pointer(&format!("/result/value/{index}")).and_then(Value::as_str).unwrap_or_default();
+        let text = |index: usize| {
+            answer.pointer(&format!("/result/value/{index}")).and_then(Value::as_str).unwrap_or_default()
+        };
         let (file, map_url, source) = (PathBuf::from(text(0)), text(1).trim(), text(2));
         let url = urls::url_of(&file);
         let map = if map_url.is_empty() { None } else { SourceMap::load(&url, map_url).map(Rc::new) };

@@ -43,9 +43,8 @@ const NO_NAMES: [&str; 14] = [
 ];
 
 /// Words after which a `/` begins a pattern.
-const BEFORE_PATTERN: [&str; 13] = [
-    "return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "do", "await", "yield",
-];
+const BEFORE_PATTERN: [&str; 13] =
+    ["return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "do", "await", "yield"];
 
 impl<'a> Code<'a> {
     pub fn new(text: &'a str) -> Self {
@@ -78,8 +77,10 @@ impl<'a> Code<'a> {
         for (index, token) in self.tokens.iter().enumerate().filter(|(_, token)| token.is_word()) {
             let before = index.checked_sub(1).map_or("", |before| self.word(before));
             let after = self.word(index + 1);
-            let named_by_word = before == "function" || (before == "*" && index > 1 && self.word(index - 2) == "function");
-            let is_method = after == "(" && before != "." && before != "?." && before != "new" && !NO_NAMES.contains(&token.text);
+            let named_by_word =
+                before == "function" || (before == "*" && index > 1 && self.word(index - 2) == "function");
+            let is_method =
+                after == "(" && before != "." && before != "?." && before != "new" && !NO_NAMES.contains(&token.text);
             let body = if named_by_word {
                 self.body_after_parameters(index + 1)
             } else if is_method && self.stands_among_members(index, &owners) {
@@ -100,7 +101,9 @@ impl<'a> Code<'a> {
                 _ if named_by_word => None,
                 _ => self.enclosing(index).and_then(|brace| owners[brace].clone()),
             };
-            if token.text == "constructor" && let Some(owner) = &owner {
+            if token.text == "constructor"
+                && let Some(owner) = &owner
+            {
                 found.push(Function { name: owner.clone(), owner: None, body });
             }
             found.push(Function { name: token.text.trim_start_matches('#').to_string(), owner, body });
@@ -387,7 +390,11 @@ const fn is_name_byte(byte: u8) -> bool {
 
 fn begins_pattern(before: Option<&Token>) -> bool {
     before.is_none_or(|token| {
-        if token.is_word() { BEFORE_PATTERN.contains(&token.text) } else { !matches!(token.text, ")" | "]" | "}") && !is_text(token) }
+        if token.is_word() {
+            BEFORE_PATTERN.contains(&token.text)
+        } else {
+            !matches!(token.text, ")" | "]" | "}") && !is_text(token)
+        }
     })
 }
 

@@ -73,7 +73,6 @@ pub struct Script {
     pub url: String,
     pub path: Option<PathBuf>,
     pub map_url: String,
-    pub is_module: bool,
     map: OnceCell<Option<Rc<SourceMap>>>,
     source: RefCell<Option<Rc<str>>>,
 }
@@ -125,7 +124,6 @@ impl Script {
             path: urls::path_of(&url),
             url,
             map_url: text("sourceMapURL"),
-            is_module: params.get("isModule").and_then(Value::as_bool).unwrap_or_default(),
             map: OnceCell::new(),
             source: RefCell::default(),
         }

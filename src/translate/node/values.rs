@@ -103,7 +103,8 @@ fn leaves_out(object: &Value) -> bool {
     }
     let more = preview.get("overflow").and_then(Value::as_bool).unwrap_or_default();
     let nested = |part: &Value| {
-        part.get("type").and_then(Value::as_str) == Some("object") && part.get("subtype").and_then(Value::as_str) != Some("null")
+        part.get("type").and_then(Value::as_str) == Some("object")
+            && part.get("subtype").and_then(Value::as_str) != Some("null")
     };
     more || preview.get("properties").and_then(Value::as_array).is_some_and(|parts| parts.iter().any(nested))
 }
@@ -127,7 +128,8 @@ fn compose(object: &Value, parts: Vec<(String, String)>, entries: Vec<String>, m
             description.into()
         }
         "promise" => {
-            let of = |name: &str| parts.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim_matches('\''));
+            let of =
+                |name: &str| parts.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim_matches('\''));
             match (of("[[PromiseState]]"), of("[[PromiseResult]]")) {
                 (Some("pending") | None, _) => "Promise {<pending>}".into(),
                 (Some("rejected"), Some(why)) => format!("Promise {{<rejected> {why}}}"),
@@ -164,7 +166,11 @@ fn preview_text(part: &Value) -> String {
         ("undefined", _) => "undefined".into(),
         ("object", _) if value == "Object" => "{…}".into(),
         ("object", "array") if value.starts_with("Array(") => {
-            if value == "Array(0)" { "[]".into() } else { "[…]".into() }
+            if value == "Array(0)" {
+                "[]".into()
+            } else {
+                "[…]".into()
+            }
         }
         _ => value.into(),
     }
