@@ -415,4 +415,5 @@ every! {
     lldb_19: crate::sides::LLDB_19;
     lldb_22: crate::sides::LLDB_22;
     debugpy: crate::sides::DEBUGPY;
+    node: crate::sides::NODE;
 }

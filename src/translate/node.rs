@@ -73,6 +73,8 @@ struct Bridge {
     entry: RefCell<Option<PathBuf>>,
     /// Who waits for the first process to be ready.
     first: RefCell<Option<oneshot::Sender<Result<(), String>>>>,
+    /// Held by what changes breakpoints and what lets threads go on, each in the order it was asked for.
+    order: tokio::sync::Mutex<()>,
     /// The client has configured everything.
     is_configured: Cell<bool>,
     is_over: Cell<bool>,
@@ -104,6 +106,7 @@ pub fn node(asked: &Asked) -> u8 {
         program: RefCell::default(),
         entry: RefCell::default(),
         first: RefCell::default(),
+        order: tokio::sync::Mutex::default(),
         is_configured: Cell::new(false),
         is_over: Cell::new(false),
     });
@@ -155,14 +158,27 @@ impl Bridge {
         self.targets.borrow().get(&id).cloned().ok_or_else(|| format!("there is no thread {id}"))
     }
 
-    /// Each request is a task of its own; those that change what runs are begun in the order they came.
+    /// Each request is a task of its own; those that change what runs, and where it stops, are done one by one.
     fn on_request(self: Rc<Self>, seq: i64, command: String, arguments: Value) {
         if matches!(command.as_str(), "disconnect" | "terminate") {
             return self.disconnect(seq, &command, &arguments);
         }
         tokio::task::spawn_local(async move {
+            let in_order = matches!(
+                command.as_str(),
+                "setBreakpoints"
+                    | "setFunctionBreakpoints"
+                    | "setExceptionBreakpoints"
+                    | "configurationDone"
+                    | "continue"
+                    | "next"
+                    | "stepIn"
+                    | "stepOut"
+            );
+            let order = if in_order { Some(self.order.lock().await) } else { None };
             let result = self.answer(&command, &arguments).await;
             self.client.borrow_mut().answer(seq, &command, result);
+            drop(order);
             if command == "initialize" || self.is_over.get() {
                 return;
             }

@@ -55,7 +55,7 @@ pub fn program(name: &str) -> String {
     let source = root().join(name);
     let (language, file) = name.split_once('/').unwrap();
     let stem = Path::new(file).file_stem().unwrap().to_str().unwrap();
-    if language == "python" {
+    if matches!(language, "python" | "js" | "ts") {
         return file.to_string();
     }
     let binary = made(&format!("{language}-{stem}"));

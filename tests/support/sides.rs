@@ -91,6 +91,19 @@ pub const DEBUGPY: Side = Side {
     ..NATIVE
 };
 
+pub const NODE: Side = Side {
+    name: "node",
+    adapter: "node",
+    language: "js",
+    fixture: "js/every.js",
+    boom: "Error: boom",
+    int: "number",
+    module: "every.js",
+    raw: ("Runtime.evaluate {\"expression\":\"6*7\"}", "\"value\": 42"),
+    holes: &[("watch", Hole::Says("no data breakpoints"))],
+    ..NATIVE
+};
+
 impl Side {
     pub fn bug(&self) -> Bug {
         let bug = Bug::new(self.language);

@@ -200,8 +200,9 @@ impl Bridge {
         match word {
             "compile" => {
                 let target = self.first_target().ok_or("the program has not begun")?;
-                let params = json!({ "expression": format!("({rest}\n)"), "sourceURL": "", "persistScript": false });
-                let answer = target.wire.call("Runtime.compileScript", params).await?;
+                // A function that is never called: only its syntax is looked at.
+                let params = json!({ "expression": format!("void (() => ({rest}\n))"), "silent": true });
+                let answer = target.wire.call("Runtime.evaluate", params).await?;
                 answer
                     .get("exceptionDetails")
                     .map_or_else(|| Ok(json!({ "result": "ok" })), |details| Err(complaint(details)))

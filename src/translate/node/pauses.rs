@@ -156,8 +156,9 @@ impl Bridge {
     pub fn resume(&self, target: &Rc<Target>, method: &str) {
         *target.paused.borrow_mut() = None;
         self.handles.borrow_mut().forget(target.thread);
-        target.wire.tell(method, json!({}));
+        // In this order: a worker may end as soon as it is let go, and Node dies of messages to one that just has.
         target.wire.tell("Runtime.releaseObjectGroup", json!({ "objectGroup": super::GROUP }));
+        target.wire.tell(method, json!({}));
     }
 
     /// `continue`, `next`, `stepIn` and `stepOut`.

@@ -184,10 +184,12 @@ impl Bridge {
 
     /// Where the first statement of a module's own code is: the engine is asked, with the same code.
     async fn first_statement(&self, target: &Target, source: &str) -> Option<(u32, u32)> {
-        let expression = format!("{WRAPPER}{source}\n}})");
-        let params = json!({ "expression": expression, "sourceURL": ENTRY, "persistScript": true });
-        let answer = target.wire.call("Runtime.compileScript", params).await.ok()?;
-        let id = answer.get("scriptId")?.as_str()?;
+        let expression = format!("{WRAPPER}{source}\n}})\n//# sourceURL={ENTRY}");
+        let params = json!({ "expression": expression, "silent": true, "objectGroup": super::GROUP });
+        target.wire.call("Runtime.evaluate", params).await.ok()?;
+        let scripts: Vec<Rc<Script>> =
+            target.scripts.borrow().values().filter(|script| script.url == ENTRY).cloned().collect();
+        let id = &scripts.first()?.id;
         let shift = u32::try_from(WRAPPER.len()).unwrap_or_default();
         let start = json!({ "scriptId": id, "lineNumber": 0, "columnNumber": shift });
         let params = json!({ "start": start, "restrictToFunction": true });
