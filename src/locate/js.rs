@@ -325,7 +325,12 @@ fn package_script(asked: &Asked) -> Result<Option<Program>, Failure> {
             .hint(format!("it has: {}", names.join(", "))));
     };
     let around = [format!("pre{name}"), format!("post{name}")].iter().any(|name| has(name).is_some());
-    let (Some((env, mut words)), false) = (plain_words(command), around) else { return Ok(None) };
+    let (Some((env, mut words)), false) = (plain_words(command), around) else {
+        // The package manager runs it in a shell.
+        let runs_tests = name.contains("test") || RUNNERS.iter().any(|(runner, _)| command.contains(runner));
+        let program = tool_or_file(asked)?;
+        return Ok(if runs_tests { program.map(with_catch) } else { program });
+    };
     words.extend(rest.iter().skip(usize::from(rest.first().is_some_and(|word| word == "--"))).cloned());
     let bin = folder.join("node_modules/.bin");
     let path = format!("{}:{}", bin.display(), asked.env_path);

@@ -30,7 +30,7 @@ use self::breakpoints::Wishes;
 use self::inspector::{Link, Wire};
 use self::launch::{Announcement, Started};
 use self::looking::Handles;
-use self::target::{OWN, Script, Target};
+use self::target::{Script, Target};
 use super::{Asked, Client, Streams};
 use crate::dap::Message;
 
@@ -314,10 +314,6 @@ impl Bridge {
     async fn prepare(&self, target: &Rc<Target>) -> Result<(), String> {
         let wire = &target.wire;
         let enabled = wire.call("Debugger.enable", json!({}));
-        wire.tell(
-            "Debugger.setBlackboxPatterns",
-            json!({ "patterns": ["^node:", format!("^{OWN}"), format!("{}$", launch::PRELOAD)] }),
-        );
         if wire.worker.is_none() {
             wire.tell("NodeWorker.enable", json!({ "waitForDebuggerOnStart": true }));
             wire.tell("NodeRuntime.notifyWhenWaitingForDisconnect", json!({ "enabled": true }));
@@ -472,6 +468,7 @@ fn capabilities() -> Value {
         "supportsTerminateRequest": true,
         "exceptionBreakpointFilters": [
             { "filter": "raised", "label": "Everything that is thrown", "default": false },
+            { "filter": "failing", "label": "What falls out of the program's own code and fails a test", "default": false },
             { "filter": "uncaught", "label": "What nothing catches", "default": true },
         ],
     })

@@ -205,7 +205,7 @@ impl Bridge {
             let Ok(answer) = answer.await else { continue };
             let id = answer.get("breakpointId").and_then(Value::as_str).unwrap_or_default().to_string();
             for location in answer.get("locations").and_then(Value::as_array).into_iter().flatten() {
-                self.bind(target, &wishes, location, false);
+                self.bind(target, &wishes, location, site.is_pattern);
             }
             target.placed.borrow_mut().insert(site, Placed { id, condition, wishes });
         }
@@ -258,16 +258,18 @@ impl Bridge {
     /// The inspector found the place of a breakpoint in a script.
     pub fn on_resolved(&self, target: &Target, params: &Value) {
         let id = params.get("breakpointId").and_then(Value::as_str).unwrap_or_default();
-        let wishes: Vec<i64> = {
+        let found = {
             let placed = target.placed.borrow();
-            placed.values().filter(|placed| placed.id == id).flat_map(|placed| placed.wishes.clone()).collect()
+            let of_id = placed.iter().find(|(_, placed)| placed.id == id);
+            of_id.map(|(site, placed)| (site.is_pattern, placed.wishes.clone()))
         };
-        if let Some(location) = params.get("location") {
-            self.bind(target, &wishes, location, true);
+        if let (Some((by_address, wishes)), Some(location)) = (found, params.get("location")) {
+            self.bind(target, &wishes, location, by_address);
         }
     }
 
-    fn bind(&self, target: &Target, wishes: &[i64], location: &Value, is_news: bool) {
+    /// `by_address` says that the breakpoint is on the lines of the file itself.
+    fn bind(&self, target: &Target, wishes: &[i64], location: &Value, by_address: bool) {
         let number = |name: &str| {
             location.get(name).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
         };
@@ -278,8 +280,13 @@ impl Bridge {
         for id in wishes {
             let wish = self.wishes.borrow().list.iter().find(|wish| wish.id == *id).cloned();
             let Some(wish) = wish else { continue };
+            // Not yet known to be generated code: it will be looked at before it runs.
+            let generated = |real: &Path| script.map().is_some_and(|map| map.has(real));
+            if by_address && matches!(&wish.at, At::Line { real, .. } if generated(real)) {
+                continue;
+            }
             let bound = Some((path.clone(), place.line));
-            if wish.bound.replace(bound.clone()) != bound && is_news {
+            if wish.bound.replace(bound.clone()) != bound {
                 let told = self.told(&wish);
                 self.event("breakpoint", json!({ "reason": "changed", "breakpoint": told }));
             }

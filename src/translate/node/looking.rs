@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::syntax::{Code, Lines};
-use super::target::{Frame, Pause, Target};
+use super::target::{Frame, Pause, Target, is_package};
 use super::values::{self, Part};
 use super::{Bridge, GROUP, pauses};
 
@@ -60,19 +60,32 @@ impl Bridge {
         let number =
             |name: &str| arguments.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
         let (start, levels) = (number("startFrame").unwrap_or(0), number("levels").filter(|levels| *levels > 0));
+        // Packages are of interest where the thread stands in one by itself.
+        let hides_packages = pause.exception.is_some() || pause.frames.first().is_some_and(Frame::is_own);
         let frames = pause.frames.iter().enumerate().skip(start).take(levels.unwrap_or(usize::MAX));
         let shown = frames.map(|(index, frame)| {
             let id = target.thread * FRAMES + i64::try_from(index).unwrap_or_default();
             if pause.is_idle && index == 0 {
                 return json!({ "id": id, "name": "(idle)", "line": 0, "column": 0, "presentationHint": "subtle" });
             }
-            let name = frame.place.path.as_ref().map_or_else(|| frame.place.url.clone(), |path| path.to_string_lossy().into_owned());
+            let name = frame
+                .place
+                .path
+                .as_ref()
+                .map_or_else(|| frame.place.url.clone(), |path| path.to_string_lossy().into_owned());
             let short = name.rsplit('/').next().unwrap_or(&name);
             let mut source = json!({ "name": short, "path": name });
             if let (None, Some(script)) = (&frame.place.path, &frame.script) {
                 source["sourceReference"] = json!(script.id.parse::<i64>().unwrap_or_default());
             }
-            json!({ "id": id, "name": frame.function, "source": source, "line": frame.place.line, "column": frame.place.column })
+            let place = &frame.place;
+            let mut shown = json!({
+                "id": id, "name": frame.function, "source": source, "line": place.line, "column": place.column,
+            });
+            if hides_packages && is_package(&place.url) {
+                shown["presentationHint"] = json!("subtle");
+            }
+            shown
         });
         Ok(json!({ "stackFrames": shown.collect::<Vec<_>>(), "totalFrames": pause.frames.len() }))
     }

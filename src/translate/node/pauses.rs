@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Bridge;
 use super::syntax::{Code, Lines};
-use super::target::{Doing, Frame, Pause, Step, Target};
+use super::target::{Doing, Frame, Pause, Step, Target, is_package};
 use super::values;
 
 /// How often one step may be prolonged, to get to another line.
@@ -120,19 +120,31 @@ impl Bridge {
             let reason = if step.is_entry { "entry" } else { "step" };
             return self.stop(target, reason, json!({}));
         }
+        let step = Step { again: step.again + 1, ..step };
         if inside && pause.frames.iter().all(Frame::is_internal) {
-            // Back in Node itself, with nothing of the program below: the next thing it runs is a new beginning.
-            *target.doing.borrow_mut() = Doing::Stepping(Step { again: step.again + 1, depth: 0, ..step });
+            // Back in Node itself, with nothing of the program below: the next thing it runs is where the step ends.
+            *target.doing.borrow_mut() = Doing::Stepping(Step { depth: 0, ..step });
+            self.pass_over_node(target, true);
             return self.resume(target, "Debugger.stepInto");
         }
         let method = if inside { "Debugger.stepOut" } else { step.method };
-        *target.doing.borrow_mut() = Doing::Stepping(Step { again: step.again + 1, ..step });
+        *target.doing.borrow_mut() = Doing::Stepping(step);
         self.resume(target, method);
+    }
+
+    /// Has the engine not pause in Node's own code, for a step. Not for longer: exceptions there would go unseen, too.
+    fn pass_over_node(&self, target: &Target, on: bool) {
+        if target.passes_over.replace(on) != on {
+            let patterns =
+                if on { vec!["^node:".to_string(), format!("{}$", super::launch::PRELOAD)] } else { Vec::new() };
+            target.wire.tell("Debugger.setBlackboxPatterns", json!({ "patterns": patterns }));
+        }
     }
 
     /// Tells the client of a stop.
     pub fn stop(&self, target: &Rc<Target>, reason: &str, more: Value) {
         *target.doing.borrow_mut() = Doing::Running;
+        self.pass_over_node(target, false);
         let alone = self.targets.borrow().len() == 1;
         let mut body = json!({ "reason": reason, "threadId": target.thread, "allThreadsStopped": alone });
         if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
@@ -208,7 +220,7 @@ impl Bridge {
         let filters = self.filters.borrow();
         let has = |name: &str| filters.iter().any(|filter| filter == name);
         // What a module throws looks caught to the engine, since Node's own loader catches and throws it again.
-        let state = match (has("raised"), has("uncaught")) {
+        let state = match (has("raised") || has("failing"), has("uncaught")) {
             (true, _) => "all",
             (_, true) if target.passed.get() < PATIENT => "all",
             (_, true) => "uncaught",
@@ -220,23 +232,25 @@ impl Bridge {
     }
 
     async fn is_wanted(&self, target: &Target, pause: &Pause, exception: &Value) -> bool {
-        let (raised, uncaught) = {
+        let (raised, failing, uncaught) = {
             let filters = self.filters.borrow();
             let has = |name: &str| filters.iter().any(|filter| filter == name);
-            (has("raised"), has("uncaught"))
+            (has("raised"), has("failing"), has("uncaught"))
         };
-        let inside = pause.frames.first().is_none_or(Frame::is_internal);
-        if raised {
-            return !inside && !pause.frames.iter().all(Frame::is_internal);
-        }
-        if !uncaught {
-            return false;
-        }
-        if exception.get("uncaught").and_then(Value::as_bool).unwrap_or_default() {
+        let is_inside = pause.frames.first().is_none_or(Frame::is_internal);
+        if raised && (!is_inside || self.reaches_own(target, pause).await) {
             return true;
         }
-        if !inside && self.falls_through(target, pause).await {
+        if failing && self.fails(target, pause).await {
             return true;
+        }
+        // What runs tests rejects promises of its own for what the program threw.
+        let is_foreign = failing && pause.frames.first().is_none_or(|frame| !frame.is_own());
+        if uncaught && !is_foreign {
+            let said = exception.get("uncaught").and_then(Value::as_bool).unwrap_or_default();
+            if said || self.falls_out(target, pause).await {
+                return true;
+            }
         }
         target.passed.set(target.passed.get() + 1);
         self.set_catching(target);
@@ -244,25 +258,54 @@ impl Bridge {
     }
 
     /// Whether what is thrown falls through every frame down to the code of a module, and out of that.
-    async fn falls_through(&self, target: &Target, pause: &Pause) -> bool {
+    async fn falls_out(&self, target: &Target, pause: &Pause) -> bool {
         let Some(bottom) = pause.frames.iter().position(|frame| frame.is_module) else { return false };
-        let is_loaders = |frame: &Frame| frame.is_internal();
+        let is_loaders = |frame: &Frame| frame.is_internal() || is_package(&frame.place.url);
         if !pause.frames[bottom + 1..].iter().all(is_loaders) {
             return false;
         }
         for frame in &pause.frames[..=bottom] {
-            let Some(script) = &frame.script else { return false };
-            let Some(source) = script.source(&target.wire).await else { return false };
-            let code = Code::new(&source);
-            let mut lines = Lines::new(&source);
-            let start = frame.function_spot.map_or(0, |spot| lines.byte(spot));
-            let at = lines.byte(frame.spot);
-            if code.is_caught(if frame.is_module { 0 } else { start }, at) || (!frame.is_module && code.is_async(start))
-            {
+            if self.catches(target, frame, true).await {
                 return false;
             }
         }
         true
+    }
+
+    /// Whether what is thrown in Node itself comes to the program's own code.
+    async fn reaches_own(&self, target: &Target, pause: &Pause) -> bool {
+        let Some(first) = pause.frames.iter().position(Frame::is_own) else { return false };
+        for frame in &pause.frames[..first] {
+            if self.catches(target, frame, true).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether what is thrown falls out of the program's own code, which something else has called: a test fails.
+    async fn fails(&self, target: &Target, pause: &Pause) -> bool {
+        let Some(first) = pause.frames.iter().position(Frame::is_own) else { return false };
+        let own = pause.frames[first..].iter().take_while(|frame| frame.is_own()).count();
+        for frame in &pause.frames[..first + own] {
+            if self.catches(target, frame, false).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether a frame catches what comes to it from the place where it stands. What an asynchronous function throws is
+    /// caught by its promise.
+    async fn catches(&self, target: &Target, frame: &Frame, by_promise: bool) -> bool {
+        let Some(script) = &frame.script else { return true };
+        let Some(source) = script.source(&target.wire).await else { return true };
+        let code = Code::new(&source);
+        let mut lines = Lines::new(&source);
+        let start = frame.function_spot.map_or(0, |spot| lines.byte(spot));
+        let at = lines.byte(frame.spot);
+        code.is_caught(if frame.is_module { 0 } else { start }, at)
+            || (by_promise && !frame.is_module && code.is_async(start))
     }
 }
 
@@ -288,7 +331,25 @@ pub fn error_words(exception: &Value) -> (String, String) {
     // The message may have several lines; the stack begins with the first `at`.
     let words = description.split_once("\n    at ").map_or(description, |(words, _)| words);
     match words.split_once(": ") {
-        Some((name, message)) if !name.contains(char::is_whitespace) => (name.to_string(), message.to_string()),
+        // `AssertionError [ERR_ASSERTION]` has a code beside its name.
+        Some((name, message)) if !name.split(" [").next().is_some_and(|name| name.contains(char::is_whitespace)) => {
+            (name.split(" [").next().unwrap_or(name).to_string(), message.trim().to_string())
+        }
         _ => (class.to_string(), if words == class { String::new() } else { words.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_taken_apart() {
+        let words = |description: &str| error_words(&json!({ "className": "Error", "description": description }));
+        let of = |kind: &str, message: &str| (kind.to_string(), message.to_string());
+        assert_eq!(words("Error: boom\n    at f (x.js:1:2)"), of("Error", "boom"));
+        assert_eq!(words("AssertionError [ERR_ASSERTION]: 3 !== 4"), of("AssertionError", "3 !== 4"));
+        assert_eq!(words("Error\n    at f (x.js:1:2)"), of("Error", ""));
+        assert_eq!(words("so it is: wrong"), of("Error", "so it is: wrong"));
     }
 }

@@ -94,11 +94,14 @@ impl Bridge {
         let (file, map_url, source) = (PathBuf::from(text(0)), text(1).trim(), text(2));
         let url = urls::url_of(&file);
         let map = if map_url.is_empty() { None } else { SourceMap::load(&url, map_url).map(Rc::new) };
-        self.add_unit(target, &url, map, Some(source).filter(|source| !source.is_empty()));
         if self.is_entry(&file) {
-            let first = self.first_statement(target, source).await;
+            let first = match beginning(map.as_deref(), &file) {
+                Some(first) => Some(first),
+                None => self.first_statement(target, source).await,
+            };
             self.enter_at(target, &url, first.unwrap_or((0, 0))).await;
         }
+        self.add_unit(target, &url, map, Some(source).filter(|source| !source.is_empty()));
         self.sync(target).await;
     }
 
@@ -116,7 +119,8 @@ impl Bridge {
             let start = json!({ "scriptId": script.id, "lineNumber": 0, "columnNumber": 0 });
             let params = json!({ "start": start, "restrictToFunction": true });
             let answer = target.wire.call("Debugger.getPossibleBreakpoints", params).await.unwrap_or_default();
-            let first = first_location(&answer).unwrap_or((0, 0));
+            let mapped = script.path.as_deref().and_then(|path| beginning(script.map().map(Rc::as_ref), path));
+            let first = mapped.or_else(|| first_location(&answer)).unwrap_or((0, 0));
             is_here = pause.frames.first().is_some_and(|frame| frame.spot == first);
             if is_here {
                 *self.entry.borrow_mut() = None;
@@ -215,6 +219,11 @@ impl Bridge {
         *target.doing.borrow_mut() = Doing::Stepping(step.clone());
         Some(step)
     }
+}
+
+/// Where the first code of a file is in what was generated from it; before it is code of the generator's own.
+fn beginning(map: Option<&SourceMap>, file: &Path) -> Option<(u32, u32)> {
+    map?.generated(file, 0).map(|(spot, _)| spot)
 }
 
 fn breakpoint_id(answer: Result<Value, String>) -> Result<String, String> {

@@ -31,6 +31,8 @@ pub struct Target {
     pub catching: Cell<&'static str>,
     /// Exceptions it paused at that were none to stop at.
     pub passed: Cell<u32>,
+    /// The engine does not pause in Node's own code.
+    pub passes_over: Cell<bool>,
     /// It was let go, and is no longer held before its first line.
     pub released: Cell<bool>,
 }
@@ -201,6 +203,7 @@ impl Target {
             doing: RefCell::default(),
             catching: Cell::new("none"),
             passed: Cell::new(0),
+            passes_over: Cell::new(false),
             released: Cell::new(false),
         }
     }
@@ -217,14 +220,20 @@ impl Target {
     pub fn read_pause(&self, params: &Value) -> Pause {
         let frames = params.get("callFrames").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let mut read: Vec<Frame> = frames.iter().map(|frame| self.read_frame(frame)).collect();
-        for index in 0..read.len() {
-            let loader = |frame: &Frame| frame.place.url.starts_with("node:internal/modules/");
-            let loaded = read.get(index + 1).is_some_and(loader);
+        // From the outermost on: a module's code is known by what loads it.
+        for index in (0..read.len()).rev() {
+            let outer = read.get(index + 1);
+            let is_loaded = outer.is_some_and(|outer| outer.place.url.starts_with("node:internal/modules/"));
+            // Some generators wrap a module in a function once more.
+            let same = |outer: &Frame| outer.is_module && outer.place.url == read[index].place.url;
+            let is_wrapped =
+                outer.is_some_and(same) && read[index].script.as_ref().is_some_and(|script| !script.map_url.is_empty());
             let frame = &mut read[index];
             let types: Vec<&str> =
                 frame.scopes.iter().filter_map(|scope| scope.get("type").and_then(Value::as_str)).collect();
             let is_module = !types.contains(&"local") && types.contains(&"module");
-            let is_wrapper = loaded && frame.function.is_empty() && !frame.place.url.starts_with("node:");
+            let is_wrapper =
+                (is_loaded || is_wrapped) && frame.function.is_empty() && !frame.place.url.starts_with("node:");
             frame.is_module = is_module || is_wrapper;
             if frame.function.is_empty() {
                 frame.function = if frame.is_module { "(module)" } else { "(anonymous)" }.into();
@@ -266,5 +275,9 @@ impl Target {
 impl Frame {
     pub fn is_internal(&self) -> bool {
         self.script.as_ref().is_none_or(|script| script.is_internal())
+    }
+
+    pub fn is_own(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.is_own())
     }
 }
