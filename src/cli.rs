@@ -228,6 +228,7 @@ impl Ask {
             warn(&failure, "the defaults are used");
             Config::default()
         });
+        config.register_adapters();
         Ok(LocalContext { paths, config, json: self.manner.json, session: self.session.clone() })
     }
 

@@ -4,6 +4,8 @@
 //! has changed, so an edit takes effect in a running daemon. A file with a mistake in it is reported and never used in
 //! part: what was in force stays.
 
+mod own;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
@@ -11,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::adapters::own::{Definition, register};
 use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::paths::Paths;
@@ -32,10 +35,12 @@ struct Shared {
 type Stamp = (SystemTime, u64);
 
 /// What the user says about one adapter.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AdapterSettings {
     pub path: Option<PathBuf>,
     pub args: Vec<String>,
+    /// All there is to know about an adapter of the user's own; None for a built-in one.
+    pub own: Option<Definition>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -84,17 +89,18 @@ impl Config {
         Ok(Self { shared: Arc::new(Shared { values: RwLock::new(values), file, seen: Mutex::new(stamp) }) })
     }
 
-    /// Reads the file again if it has changed. A file with a mistake in it is a failure and changes nothing.
-    pub fn refresh(&self) -> Result<(), Failure> {
+    /// Reads the file again if it has changed, and says whether it had. A file with a mistake in it is a failure and
+    /// changes nothing.
+    pub fn refresh(&self) -> Result<bool, Failure> {
         let now = stamp(&self.shared.file);
         let mut seen = self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == now {
-            return Ok(());
+            return Ok(false);
         }
         let values = read(&self.shared.file)?;
         *seen = now;
         *self.shared.values.write().unwrap_or_else(PoisonError::into_inner) = values;
-        Ok(())
+        Ok(true)
     }
 
     fn get<T>(&self, pick: impl FnOnce(&Values) -> T) -> T {
@@ -174,6 +180,11 @@ impl Config {
                 .find(|(name, _)| names.contains(&name.as_str()))
                 .map(|(_, settings)| settings.clone())
         })
+    }
+
+    /// Makes the user's own adapters known to this process.
+    pub fn register_adapters(&self) {
+        register(self.adapters().into_iter().filter_map(|(_, settings)| settings.own).collect());
     }
 
     /// Every adapter the file names, with what it says.
@@ -262,7 +273,6 @@ const SETTINGS: &[(&str, &str, &str, Setter)] = &[
 
 const SECONDS: &str = "a number of seconds";
 const ADAPTERS: &str = "adapters";
-const ADAPTER_KEYS: [&str; 2] = ["path", "args"];
 
 fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
     *place = value?;
@@ -328,7 +338,8 @@ fn parse(file: &Path, text: &str) -> Result<Values, Failure> {
         let section: &str = name.get_ref();
         if section == ADAPTERS {
             for (name, value) in source.table(value, section)? {
-                let settings = adapter(&source, source.table(value, &format!("adapters.{}", name.get_ref()))?)?;
+                let table = source.table(value, &format!("adapters.{}", name.get_ref()))?;
+                let settings = own::adapter(&source, name, table)?;
                 values.adapters.push((name.get_ref().to_string(), settings));
             }
             continue;
@@ -365,28 +376,6 @@ fn set(
     };
     setter(values, value.get_ref())
         .ok_or_else(|| source.mistake(value.span().start, format!("`{typed}` must be {wanted}")))
-}
-
-fn adapter(source: &Source<'_>, table: &DeTable<'_>) -> Result<AdapterSettings, Failure> {
-    let mut settings = AdapterSettings::default();
-    for (key, value) in table {
-        let wrong = |wanted: &str| source.mistake(value.span().start, format!("`{}` must be {wanted}", key.get_ref()));
-        match key.get_ref().as_ref() {
-            "path" => {
-                let path = value.get_ref().as_str().ok_or_else(|| wrong("a path, in quotes"))?;
-                settings.path = Some(at_home(path));
-            }
-            "args" => {
-                let words = value.get_ref().as_array().ok_or_else(|| wrong("a list of words"))?;
-                let words = words.iter().map(|word| word.get_ref().as_str().map(str::to_string));
-                settings.args = words.collect::<Option<_>>().ok_or_else(|| wrong("a list of words, each in quotes"))?;
-            }
-            other => {
-                return Err(source.unknown(key.span().start, "setting of an adapter", other, ADAPTER_KEYS.into_iter()));
-            }
-        }
-    }
-    Ok(settings)
 }
 
 /// `~/x` below the user's home directory.
@@ -467,6 +456,18 @@ mod tests {
             ("[timeouts]\nlaunch_secs = inf", "config.toml:2:", ""),
             ("[output]\nmax_events = 1.5", "must be a whole number", ""),
             ("[adapters.gdb]\nargs = 'x'", "must be a list", ""),
+            ("[adapters.lldb]\nway = 'streams'", "config.toml:2: `way` can't be set: lldb is built in", "another name"),
+            ("[adapters.moo]\nlanguages = ['moo']", "config.toml:1: the adapter `moo` has no `command`", "command ="),
+            ("[adapters.moo]\ncommand = 'moo'", "has no `launch`", "{program}"),
+            ("[adapters.moo]\ncommand = 'moo'\nlaunch = {}", "has no `languages` or", "extensions"),
+            ("[adapters.moo]\nlaunch = { p = '{progam}' }", "no placeholder `{progam}`", "`{program}`"),
+            ("[adapters.moo]\nlaunch = { p = 'x {args}' }", "must be the whole value", ""),
+            ("[adapters.moo]\nway = 'pigeon'", "one of \"streams\", \"dials\"", ""),
+            (
+                "[adapters.moo]\ncommand = 'moo'\nway = 'listens'\nlanguages = ['moo']\nlaunch = {}",
+                "has no {port} or {socket}",
+                "",
+            ),
             ("[mcp]\non_close = 'maybe'", "\"end\" or \"keep\"", ""),
             ("[timeouts\n", "config.toml:1:", ""),
         ];
@@ -476,6 +477,32 @@ mod tests {
             assert!(failure.message.contains(message), "{text}: {failure}");
             assert!(failure.hints.join(" ").contains(hint), "{text}: {:?}", failure.hints);
         }
+    }
+
+    #[test]
+    fn an_adapter_of_one_s_own_is_read() {
+        let values = parsed(
+            r#"
+            [adapters.moo]
+            command = ["moo-adapter", "--port={port}"]
+            args = ["-v"]
+            way = "listens"
+            extensions = [".moo", "cow"]
+            launch = { program = "{program}", args = "{args}", deep = { stop = true, n = [1, 0x10, 2.5] } }
+            hit_condition = "N"
+            catch = { uncaught = "unhandled" }
+            "#,
+        )
+        .unwrap();
+        let (_, settings) = &values.adapters[0];
+        assert_eq!((settings.path.as_ref(), &settings.args[..]), (None, &["--port={port}".into(), "-v".into()][..]));
+        let own = settings.own.as_ref().unwrap();
+        assert_eq!((own.program.as_str(), &own.languages[..]), ("moo-adapter", &["moo".into(), "cow".into()][..]));
+        let launch = serde_json::Value::Object(own.launch.clone().unwrap());
+        assert_eq!(launch.pointer("/deep").unwrap().to_string(), r#"{"n":[1,16,2.5],"stop":true}"#);
+        let home =
+            parsed("[adapters.moo]\ncommand = '~/moo'\nlanguages = ['moo']\nattach = { pid = '{pid}' }").unwrap();
+        assert_eq!(home.adapters[0].1.path, Some(std::env::home_dir().unwrap().join("moo")));
     }
 
     #[test]

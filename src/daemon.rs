@@ -90,6 +90,7 @@ fn run() -> Result<(), Failure> {
     log::open(&paths.log());
     log_panics();
     let config = Config::load(&paths)?;
+    config.register_adapters();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

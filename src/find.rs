@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::adapters::{Adapter, Found};
+use crate::adapters::{Adapter, Found, own};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
@@ -110,9 +110,12 @@ fn find_configured(
 ) -> Result<Found, Failure> {
     let wrong = |what: &str| {
         let config = paths.config_file();
-        Failure::refused(format!("the configured path of {} {what}: {}", adapter.id, path.display()))
-            .hint(format!("correct `[adapters.{}] path` in {}", adapter.id, config.display()))
-            .hint(format!("or remove it and run `bugeye setup {}`", adapter.install.setup_name))
+        let failure = Failure::refused(format!("the configured path of {} {what}: {}", adapter.id, path.display()))
+            .hint(format!("correct `[adapters.{}] path` in {}", adapter.id, config.display()));
+        match own::of(adapter) {
+            Some(_) => failure,
+            None => failure.hint(format!("or remove it and run `bugeye setup {}`", adapter.install.setup_name)),
+        }
     };
     if !path.exists() {
         return Err(wrong("does not exist"));
@@ -247,6 +250,10 @@ fn is_executable(path: &Path) -> bool {
 }
 
 fn not_installed(adapter: &Adapter) -> Failure {
+    if let Some(own) = own::of(adapter) {
+        return Failure::refused(format!("{} can't be started: PATH has no program `{}`", adapter.id, own.program))
+            .hint(format!("correct `command` below [adapters.{}] in config.toml", adapter.id));
+    }
     let failure =
         Failure::refused(format!("{} is not installed (it debugs {})", adapter.id, adapter.languages.join(", ")));
     match adapter.install.note {

@@ -3,9 +3,13 @@
 //! The daemon's state is here and nowhere else. Its one lock is held for look-ups only, never across a wait, so that
 //! `status`, `sessions` and `stop` answer at once whatever the other commands do.
 
+pub mod attach;
 pub mod build;
+pub mod configs;
 pub mod launch;
+mod own;
 pub mod places;
+mod processes;
 pub mod wishes;
 
 use std::collections::HashMap;
@@ -65,6 +69,8 @@ pub struct Live {
     pub started: u64,
     pub handle: Handle,
     pub stdin: Option<PathBuf>,
+    /// The user's own program that this session took hold of.
+    pub held_of: Option<attach::Foreign>,
     pub notes: Vec<String>,
     /// How far each kind of caller has read the output.
     read: Mutex<HashMap<String, u64>>,

@@ -8,7 +8,12 @@ mod cargo;
 mod js;
 mod make;
 mod native;
+mod perl;
+mod php;
 mod python;
+mod ruby;
+pub mod scan;
+mod script;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -77,6 +82,60 @@ pub struct Build {
 /// Goes on from a build's standard output.
 pub type Then = Box<dyn FnOnce(&str) -> Result<Plan, Failure> + Send>;
 
+impl Plan {
+    /// The same, with more variables; those that the plan itself sets stay.
+    #[must_use]
+    pub fn with_env(self, env: Vec<(String, String)>) -> Self {
+        let more = |mut own: Vec<(String, String)>, env: &[(String, String)]| {
+            let new: Vec<_> =
+                env.iter().filter(|(name, _)| own.iter().all(|(known, _)| known != name)).cloned().collect();
+            own.extend(new);
+            own
+        };
+        match self {
+            Self::Debug(program) => Self::Debug(Program { env: more(program.env, &env), ..program }),
+            Self::Build(Build { argv, cwd, env: own, then }) => Self::Build(Build {
+                argv,
+                cwd,
+                env: more(own, &env),
+                then: Box::new(move |output| Ok(then(output)?.with_env(env))),
+            }),
+        }
+    }
+}
+
+impl Plan {
+    /// The same, run in this folder where the plan names none.
+    #[must_use]
+    pub fn in_folder(self, folder: PathBuf) -> Self {
+        self.finally(move |program| Program { cwd: Some(program.cwd.unwrap_or(folder)), ..program })
+    }
+
+    #[must_use]
+    pub fn with_note(self, note: Option<String>) -> Self {
+        self.finally(move |mut program| {
+            program.notes.extend(note);
+            program
+        })
+    }
+
+    /// Changes the program that a plan ends with.
+    fn finally(self, change: impl FnOnce(Program) -> Program + Send + 'static) -> Self {
+        self.changed(Box::new(change))
+    }
+
+    fn changed(self, change: Change) -> Self {
+        match self {
+            Self::Debug(program) => Self::Debug(change(program)),
+            Self::Build(Build { argv, cwd, env, then }) => {
+                Self::Build(Build { argv, cwd, env, then: Box::new(move |output| Ok(then(output)?.changed(change))) })
+            }
+        }
+    }
+}
+
+type Change = Box<dyn FnOnce(Program) -> Program + Send>;
+
 impl std::fmt::Debug for Build {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Build").field("argv", &self.argv).field("cwd", &self.cwd).finish_non_exhaustive()
@@ -99,6 +158,9 @@ const LOCATORS: &[Locator] = &[
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
     Locator { locate: js::locate, test: js::test },
+    Locator { locate: ruby::locate, test: ruby::test },
+    Locator { locate: php::locate, test: php::test },
+    Locator { locate: perl::locate, test: perl::test },
     Locator { locate: native::locate, test: |_, _, _| Ok(None) },
 ];
 

@@ -4,8 +4,11 @@
 //! standard streams and something else on its other side, so that a session never knows the difference, and what goes
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
+mod bridge;
+mod dbgp;
 mod node;
 mod relay;
+pub mod startup;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -21,8 +24,17 @@ use crate::dap::{Codec, Message};
 use crate::model::Target;
 
 /// The translators, by the name that [`Way::Translated`] has.
-const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] =
-    &[("dials", relay::dials), ("listens", relay::listens), ("connects", relay::connects), ("node", node::node)];
+const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
+    ("dials", relay::dials),
+    ("listens", relay::listens),
+    ("connects", relay::connects),
+    ("bridges", bridge::bridges),
+    ("php", dbgp::php),
+    ("ruby", dbgp::ruby),
+    ("perl", dbgp::perl),
+    ("node", node::node),
+    ("startup", startup::prepare),
+];
 
 /// What a translator is started with.
 #[derive(Debug, Default)]
@@ -45,7 +57,10 @@ impl Streams {
     /// Gives these streams to a process that is about to be started.
     pub fn give_to(&self, command: &mut std::process::Command) -> std::io::Result<()> {
         let write = |path: &Path| std::fs::OpenOptions::new().append(true).open(path);
-        command.stdin(std::fs::File::open(&self.stdin)?).stdout(write(&self.stdout)?).stderr(write(&self.stderr)?);
+        command
+            .stdin(crate::platform::open_stdin(&self.stdin)?)
+            .stdout(write(&self.stdout)?)
+            .stderr(write(&self.stderr)?);
         Ok(())
     }
 }
@@ -53,10 +68,18 @@ impl Streams {
 /// The command line under which an adapter speaks the protocol on its standard streams.
 #[must_use]
 pub fn command_line(found: &Found, target: &Target, streams: Option<&Stdio>, exe: &Path) -> Vec<String> {
-    if let (Target::Remote(remote), Some(Reach::Direct(_))) = (target, found.adapter.remote) {
-        return between("connects", None, exe, vec![format!("{}:{}", remote.host, remote.port)]);
-    }
     let command = (found.adapter.command)(found);
+    if let Target::Remote(remote) = target {
+        let address = remote.address();
+        match found.adapter.remote {
+            Some(Reach::Direct(_)) => return between("connects", None, exe, vec![address]),
+            Some(Reach::Bridged(_)) => {
+                let words = [remote.socket.to_string_lossy().into_owned(), address];
+                return between("bridges", None, exe, words.into_iter().chain(command).collect());
+            }
+            _ => {}
+        }
+    }
     match found.adapter.way {
         Way::Streams => command,
         Way::Dials => between("dials", streams, exe, command),

@@ -414,6 +414,10 @@ every! {
     lldb_14: crate::sides::LLDB_14;
     lldb_19: crate::sides::LLDB_19;
     lldb_22: crate::sides::LLDB_22;
+    gdb: crate::sides::GDB;
     debugpy: crate::sides::DEBUGPY;
     node: crate::sides::NODE;
+    ruby: crate::sides::RUBY;
+    xdebug: crate::sides::XDEBUG;
+    perl: crate::sides::PERL;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Natives, Quirks, Reach, Stdio, Way};
 use crate::model::{Frame, Launch};
 
 /// debugpy writes header and body in two sends on a socket with Nagle's algorithm on; each request then waits 44 ms for
@@ -15,6 +15,14 @@ const NO_DELAY: &str =
 /// A condition that fails would otherwise never stop and never say so.
 const STOP_ON_BAD_CONDITION: &str =
     r#"{"skipSuspendOnBreakpointException":[],"skipPrintBreakpointException":["BaseException"]}"#;
+
+/// Before Python 3.12 a function that handled an exception with a `with` block (`pytest.raises`) and then returns is taken for
+/// one that the exception leaves. Its last instruction tells them apart.
+const HANDLED: &str = concat!(
+    "(lambda walk: (lambda f: f is not None and __import__('dis').opname[f.f_code.co_code[f.f_lasti]].startswith('RETURN_'))",
+    "(walk(walk, __import__('sys')._getframe())))(lambda walk, f: f if f is None or not ('/pydevd' in f.f_code.co_filename ",
+    "or '/_pydev' in f.f_code.co_filename or f.f_code.co_filename.startswith('<')) else walk(walk, f.f_back))",
+);
 
 pub const DEBUGPY: Adapter = Adapter {
     id: "debugpy",
@@ -28,7 +36,8 @@ pub const DEBUGPY: Adapter = Adapter {
     adapter_id: "debugpy",
     launch,
     attach,
-    remote: None,
+    // The server of `debugpy --listen` is an adapter itself.
+    remote: Some(Reach::Direct(|_| attach_arguments())),
     core: None,
     quirks: Quirks {
         print_contexts: &["watch"],
@@ -40,6 +49,8 @@ pub const DEBUGPY: Adapter = Adapter {
         prelude: &[("evaluate", NO_DELAY), ("setDebuggerProperty", STOP_ON_BAD_CONDITION)],
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &["SystemExit"],
+        skip_exceptions: &["Skipped", "SkipTest"],
+        handled: Some(HANDLED),
         check_condition: Some(|condition| format!("compile({}, 'condition', 'eval')", literal(condition))),
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (arguments_of, argument_names),
@@ -49,7 +60,8 @@ pub const DEBUGPY: Adapter = Adapter {
         length: Some("len()"),
         is_runtime,
         is_library,
-        function_name: str::to_string,
+        // The frame that an exception is leaving.
+        function_name: |name| name.strip_suffix(" (Current frame)").unwrap_or(name).to_string(),
         thread_name: str::to_string,
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
@@ -68,6 +80,7 @@ pub const DEBUGPY: Adapter = Adapter {
         is_nonsense: |_| false,
         runs_in_terminal: true,
         attach_runs: true,
+        no_attach: None,
         entry_function: None,
         ..Quirks::PLAIN
     },
@@ -81,6 +94,7 @@ pub const DEBUGPY: Adapter = Adapter {
         jump: None,
         watch: None,
         thrown_type: None,
+        ..Natives::NONE
     },
 };
 
@@ -130,8 +144,13 @@ fn launch(launch: &Launch, _: &Stdio) -> Value {
 }
 
 fn attach(pid: u32, _: Option<&str>) -> Value {
+    let mut arguments = attach_arguments();
+    arguments["processId"] = json!(pid);
+    arguments
+}
+
+fn attach_arguments() -> Value {
     json!({
-        "processId": pid,
         "justMyCode": false,
         "showReturnValue": true,
         "subProcess": false,
@@ -188,7 +207,9 @@ fn argument_names(answer: &str) -> Vec<String> {
 fn is_furniture(name: &str, value: &str) -> bool {
     const GROUPS: [&str; 5] =
         ["special variables", "function variables", "class variables", "protected variables", "len()"];
+    // pytest rewrites assertions, with variables that no program can name.
     GROUPS.contains(&name)
+        || name.starts_with("@py_")
         || (["setup", "script_dir"].contains(&name)
             && value.contains("adapter_access_token") | value.contains("/debugpy/"))
         || ["<function ", "<class '", "<module '", "<built-in function "].iter().any(|start| value.starts_with(start))

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Adapter, Find, Found, Install, Quirks, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Quirks, Reach, Stdio, Way};
 use crate::dap::types::StoppedBody;
-use crate::model::{Launch, Stdin};
+use crate::model::{Launch, Remote, Stdin};
 
 pub const LLDB: Adapter = Adapter {
     id: "lldb-dap",
@@ -32,37 +32,26 @@ pub const LLDB: Adapter = Adapter {
     adapter_id: "lldb-dap",
     launch,
     attach,
-    remote: None,
-    core: None,
+    remote: Some(Reach::Bridged(remote)),
+    core: Some(core),
     quirks: Quirks {
         print_contexts: &["hover", "watch"],
         eval_context: "watch",
         raw: |text| format!("`{text}"),
         raw_answer: without_echo,
-        counts_before_condition: false,
         hit_condition: |n| n.to_string(),
-        prelude: &[],
         hit_ids,
-        ignored_exceptions: &[],
-        check_condition: None,
-        assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| "`frame variable --no-locals".into(), argument_names),
         catch_functions: &[("panic", "rust_panic")],
         catch_words: &[("throw", "cpp_throw"), ("raised", "cpp_throw"), ("catch", "cpp_catch")],
-        is_furniture: |_, _| false,
-        length: None,
         is_runtime,
-        is_library: |_| false,
-        function_name: |name| without_hash(name).to_string(),
+        function_name: |name| without_hash(name).replace("_$u7b$", "{").replace("$u7b$", "{").replace("$u7d$", "}"),
         thread_name,
         error_text,
         tidy,
         is_opaque,
         shares_scopes: true,
-        any_function: None,
-        pages: true,
         count,
-        slice: None,
         exit_signal: |code, last_signal| {
             // An exit by a signal is told as its number, which exit(11) is too: only a stop by that signal decides.
             last_signal.filter(|name| signal_number(name) == Some(code)).map(Into::into)
@@ -73,8 +62,6 @@ pub const LLDB: Adapter = Adapter {
         has_addresses: true,
         returned: Some(("`thread info", returned)),
         is_nonsense: has_two_words,
-        runs_in_terminal: false,
-        attach_runs: false,
         entry_function: Some("main"),
         ..Quirks::PLAIN
     },
@@ -143,6 +130,28 @@ fn attach(pid: u32, program: Option<&str>) -> Value {
     arguments
 }
 
+/// The program is where a server of gdb's protocol has it.
+fn remote(remote: &Remote) -> Value {
+    let address = word(&format!("unix-connect://{}", remote.socket.display()));
+    let mut arguments = json!({
+        "attachCommands": [format!("process connect --plugin gdb-remote {address}")],
+        "enableAutoVariableSummaries": true,
+        "stopOnEntry": true,
+    });
+    if let Some(program) = &remote.program {
+        arguments["program"] = json!(program);
+    }
+    arguments
+}
+
+fn core(core: &str, program: Option<&str>) -> (&'static str, Value) {
+    let mut arguments = json!({ "coreFile": core, "enableAutoVariableSummaries": true, "stopOnEntry": true });
+    if let Some(program) = program {
+        arguments["program"] = Value::String(program.into());
+    }
+    ("attach", arguments)
+}
+
 /// One word of an LLDB command line.
 fn word(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`"))
@@ -168,7 +177,7 @@ fn argument_names(answer: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_runtime(function: &str, file: Option<&str>) -> bool {
+pub(super) fn is_runtime(function: &str, file: Option<&str>) -> bool {
     // Libraries built elsewhere name their sources by relative paths or Rust's own root; code without sources has none,
     // or a name made of its module and function.
     if !file.is_some_and(|file| file.starts_with('/') && !file.starts_with("/rustc/") && !file.contains('`')) {
@@ -195,7 +204,7 @@ fn is_runtime(function: &str, file: Option<&str>) -> bool {
 }
 
 /// Rust's names end in a hash (`values::main::h0123456789abcdef`).
-fn without_hash(name: &str) -> &str {
+pub(super) fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => rest,
         _ => name,

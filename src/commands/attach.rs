@@ -4,23 +4,35 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::{Report, WaitArgs, parse_seconds};
 use super::start::launch;
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
+use crate::hub::attach::Aim;
 use crate::hub::launch::Blueprint;
 use crate::model::View;
 use crate::session::{Op, Resume, Wait};
 
-/// Take hold of a running process and stop it
+/// Take hold of a running program and stop it
 ///
-/// The process stays the user's: `stop`, `detach` and the daemon's end let it go on.
+/// TARGET is a process id, the name of a process, or HOST:PORT where a debugger's server waits (gdbserver, lldb-server,
+/// `python -m debugpy --listen`, `dlv --headless` and the like). The program stays the user's: `stop`, `detach` and the
+/// daemon's end let it go on.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Attach {
-    /// The process id.
-    #[arg(value_name = "PID")]
-    pub pid: u32,
+    /// The process id, the process's name, or HOST:PORT.
+    #[arg(value_name = "TARGET", required_unless_present = "wait_for")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Wait for a new process of this name instead.
+    #[arg(long, value_name = "NAME", conflicts_with = "target")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<String>,
+    /// Read the symbols from this file.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// The debug adapter to use.
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +45,10 @@ pub struct Attach {
     #[arg(long)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// How long to wait for the process (5s, 500ms, 2m; default 25s).
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, requires = "wait_for")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<f64>,
 }
 
 impl Command for Attach {
@@ -43,19 +59,29 @@ impl Command for Attach {
 
     async fn run(self, cx: Context) -> Result<Report, Failure> {
         let view = View::default();
+        let wait = WaitArgs { wait: self.wait };
+        let aim = match (&self.wait_for, &self.target) {
+            (Some(name), _) => Aim::WaitFor { name: name.clone(), limit: wait.to_wait(view).limit },
+            (None, target) => Aim::parse(target.as_deref().unwrap_or_default())?,
+        };
+        let named = self.wait_for.or(self.target).unwrap_or_default();
+        let symbols = self.program.map(|file| cx.caller.cwd.join(file));
+        if let Some(file) = symbols.as_ref().filter(|file| !file.is_file()) {
+            return Err(Failure::not_found(format!("there is no file {}", file.display())));
+        }
         let blueprint = Blueprint {
-            words: vec!["attach".into(), self.pid.to_string()],
-            attach: Some(self.pid),
+            words: vec!["attach".into(), named],
+            aim,
+            symbols,
             adapter: self.adapter,
             cwd: cx.caller.cwd.clone(),
             env: cx.caller.env.clone().unwrap_or_default(),
             umask: cx.caller.umask,
-            stdin: None,
             name: self.name,
-            stop_on_entry: false,
-            breaks: Vec::new(),
+            ..Blueprint::default()
         };
-        let report = launch(&cx, blueprint, None, view).await?;
+        let mut report = launch(&cx, blueprint, None, view).await?;
+        report.notes.extend(wait.note());
         if !self.go_on || report.stop.is_none() {
             return Ok(report);
         }

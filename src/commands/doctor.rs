@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::setup::{by_name, shown_path};
 use super::{Group, Local};
-use crate::adapters::{ADAPTERS, Adapter};
+use crate::adapters::{self, Adapter};
 use crate::cli::LocalContext;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -108,14 +108,14 @@ impl Local for Doctor {
 
     fn run(self, cx: &LocalContext) -> Result<DoctorReport, Failure> {
         let env_path = std::env::var("PATH").unwrap_or_default();
-        let adapters = examine_all(ADAPTERS, &cx.paths, &cx.config, &env_path);
+        let adapters = examine_all(&adapters::all(), &cx.paths, &cx.config, &env_path);
         let selections = [
             ("BUGEYE_ADAPTER", Config::asked_adapter(None)),
             ("`[defaults] adapter` of config.toml", cx.config.default_adapter()),
         ];
         let warnings = selections
             .into_iter()
-            .filter_map(|(origin, name)| warning(&name?, origin, ADAPTERS, &adapters))
+            .filter_map(|(origin, name)| warning(&name?, origin, &adapters::all(), &adapters))
             .chain(configured_and_wrong(&cx.config, &adapters))
             .collect();
         let checks = vec![
@@ -140,7 +140,11 @@ fn warning(name: &str, origin: &str, registry: &[&'static Adapter], checks: &[Ad
         State::Unusable => "can't be used",
         State::Broken => "does not work",
     };
-    Some(format!("{origin} selects {}, which {what}: `bugeye setup {}`", adapter.id, adapter.install.setup_name))
+    let mend = match adapters::own::of(adapter) {
+        Some(_) => "look at its table in config.toml".to_string(),
+        None => format!("`bugeye setup {}`", adapter.install.setup_name),
+    };
+    Some(format!("{origin} selects {}, which {what}: {mend}", adapter.id))
 }
 
 /// A path in the configuration is a selection too.
@@ -148,7 +152,7 @@ fn configured_and_wrong(config: &Config, checks: &[AdapterCheck]) -> Vec<String>
     let settings = config.adapters().into_iter().filter(|(_, settings)| settings.path.is_some());
     settings
         .filter_map(|(name, _)| {
-            let Ok(adapter) = by_name(ADAPTERS, &name) else {
+            let Ok(adapter) = by_name(&adapters::all(), &name) else {
                 return Some(format!("`[adapters.{}]` of config.toml is about no adapter there is", quoted(&name)));
             };
             let check = checks.iter().find(|check| check.adapter == adapter.id && check.state != State::Ok)?;
@@ -179,7 +183,11 @@ fn examine(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: 
         problem: None,
         fix: None,
     };
-    let setup = format!("bugeye setup {}", adapter.install.setup_name);
+    let own = adapters::own::of(adapter).is_some();
+    let setup = match own {
+        true => format!("correct [adapters.{}] in {}", adapter.id, paths.config_file().display()),
+        false => format!("bugeye setup {}", adapter.install.setup_name),
+    };
     match find::find_with(adapter, paths, config, env_path) {
         Err(failure) => {
             if !find::is_missing(adapter, &failure) {
@@ -200,6 +208,7 @@ fn examine(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: 
                     check.state = State::Broken;
                     check.problem = Some(format!("{} does not work: {failure}", adapter.id));
                     check.fix = Some(match adapter.install.note {
+                        _ if own => setup,
                         Some(note) if !setup::installs(adapter) => note.to_string(),
                         _ => format!("{setup} --force"),
                     });

@@ -1,6 +1,7 @@
 //! `start`: a program under the debugger, held before it begins.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -10,8 +11,11 @@ use super::report::Report;
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
+use crate::hub::attach::Aim;
+use crate::hub::configs::{self, Asked};
 use crate::hub::launch::{Blueprint, variable};
 use crate::model::View;
+use crate::render::quoted;
 use crate::session::{Answer, Wait};
 
 /// Start a program under the debugger and hold it before it begins
@@ -56,27 +60,68 @@ pub struct LaunchArgs {
     #[arg(long = "break", short = 'b', value_name = "PLACE")]
     #[serde(default)]
     pub breaks: Vec<String>,
+    /// Look at what is left of a program that crashed: PROGRAM is the one it is of, if the file does not tell.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["args", "stdin", "cwd", "env", "stop_on_entry"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<String>,
+    /// Start this configuration of `.vscode/launch.json` or `.zed/debug.json`; `bugeye configs` lists them.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["program", "core"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
+    /// A variable or an input of the configuration (NAME=VALUE).
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    #[serde(default)]
+    pub vars: Vec<String>,
     /// Stop at the program's beginning (main, or the first line).
     #[arg(long)]
     #[serde(default)]
     pub stop_on_entry: bool,
+    /// Record it from its beginning, to go back with `back` and `reverse-continue` (gdb; thousands of times slower).
+    #[arg(long)]
+    #[serde(default)]
+    pub record: bool,
     /// A name for the session.
     #[arg(long)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
+/// Splits `NAME=VALUE`.
+fn pairs(settings: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |setting: &String| match setting.split_once('=').filter(|(name, _)| !name.is_empty()) {
+        Some((name, value)) => Ok((name.to_string(), value.to_string())),
+        None => Err(Failure::usage(format!("`{setting}` is no variable; write {flag} NAME=VALUE"))),
+    };
+    settings.iter().map(pair).collect()
+}
+
 impl LaunchArgs {
+    /// What to start, with what is to be said about it: one, or each part of a compound configuration.
+    pub async fn blueprints(mut self, cx: &Context) -> Result<Vec<(Blueprint, Vec<String>)>, Failure> {
+        let Some(name) = self.config.take() else {
+            if !self.vars.is_empty() {
+                return Err(Failure::usage("--var is for a launch configuration: --config NAME"));
+            }
+            return Ok(vec![(self.blueprint(cx)?, Vec::new())]);
+        };
+        let asked = Asked {
+            vars: pairs(&self.vars, "--var")?,
+            args: std::mem::take(&mut self.args),
+            env: pairs(&self.env, "--env")?,
+            has_cwd: self.cwd.is_some(),
+        };
+        let base = self.blueprint(cx)?;
+        configs::blueprints(cx, &name, &asked, &base).await
+    }
+
+    /// What the words say, without a launch configuration.
     pub fn blueprint(self, cx: &Context) -> Result<Blueprint, Failure> {
         let base = &cx.caller.cwd;
         let cwd = self.cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd));
         let mut env = cx.caller.env.clone().unwrap_or_default();
-        for setting in self.env {
-            let Some((name, value)) = setting.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-                return Err(Failure::usage(format!("`{setting}` is no variable; write --env NAME=VALUE")));
-            };
-            env.retain(|(known, _)| known != name);
-            env.push((name.into(), value.into()));
+        for (name, value) in pairs(&self.env, "--env")? {
+            env.retain(|(known, _)| *known != name);
+            env.push((name, value));
         }
         if variable(&env, "PWD").is_some() {
             env.retain(|(name, _)| name != "PWD");
@@ -87,11 +132,26 @@ impl LaunchArgs {
             path if program.contains('/') || path.is_file() => path.to_string_lossy().into_owned(),
             _ => program,
         });
+        if let Some(core) = self.core {
+            let core = std::path::absolute(base.join(&core)).unwrap_or_else(|_| PathBuf::from(core));
+            let words = program.iter().cloned().chain(["--core".into(), core.to_string_lossy().into_owned()]);
+            return Ok(Blueprint {
+                words: words.collect(),
+                aim: Aim::Core(core),
+                symbols: program.map(PathBuf::from),
+                adapter: self.adapter,
+                cwd,
+                env,
+                umask: cx.caller.umask,
+                name: self.name,
+                breaks: self.breaks,
+                ..Blueprint::default()
+            });
+        }
         let mut words: Vec<String> = program.into_iter().collect();
         words.extend(self.args);
         Ok(Blueprint {
             words,
-            attach: None,
             adapter: self.adapter,
             stdin: self.stdin.map(|file| std::path::absolute(base.join(&file)).unwrap_or_else(|_| PathBuf::from(file))),
             cwd,
@@ -99,7 +159,9 @@ impl LaunchArgs {
             umask: cx.caller.umask,
             name: self.name,
             stop_on_entry: self.stop_on_entry,
+            record: self.record,
             breaks: self.breaks,
+            ..Blueprint::default()
         })
     }
 }
@@ -130,6 +192,29 @@ pub async fn launch(cx: &Context, blueprint: Blueprint, run: Option<Wait>, view:
     Ok(report)
 }
 
+/// Starts one program, or each part of a compound configuration; answers about the last one, with a note on the others.
+pub async fn launch_all(cx: &Context, args: LaunchArgs, run: Option<Wait>, view: View) -> Result<Report, Failure> {
+    let blueprints = args.blueprints(cx).await?;
+    let last = blueprints.len().saturating_sub(1);
+    let mut before: Vec<String> = Vec::new();
+    for (index, (blueprint, notes)) in blueprints.into_iter().enumerate() {
+        let what = quoted(&blueprint.words.join(" "));
+        // Those before the last are started and left to themselves.
+        let wait = run.map(|wait| if index == last { wait } else { Wait { limit: Duration::ZERO, ..wait } });
+        let mut report = launch(cx, blueprint, wait, view).await.map_err(|failure| {
+            before.iter().fold(failure, |failure, session| failure.hint(format!("started before it: {session}")))
+        })?;
+        report.notes.extend(notes);
+        let session = crate::hub::lock(&cx.about).0.clone().unwrap_or_default();
+        if index == last {
+            report.notes.extend(before.iter().map(|session| format!("started too: {session}")));
+            return Ok(report);
+        }
+        before.push(format!("{session} {what} ({})", report.state));
+    }
+    Err(Failure::refused("the compound has no configurations"))
+}
+
 impl Command for Start {
     const NAME: &'static str = "start";
     const GROUP: Group = Group::Sessions;
@@ -137,7 +222,6 @@ impl Command for Start {
     type Output = Report;
 
     async fn run(self, cx: Context) -> Result<Report, Failure> {
-        let blueprint = self.launch.blueprint(&cx)?;
-        launch(&cx, blueprint, None, View::default()).await
+        launch_all(&cx, self.launch, None, View::default()).await
     }
 }

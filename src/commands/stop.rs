@@ -49,11 +49,11 @@ impl Command for Stop {
         }
         let live = cx.session()?;
         let was_live = live.state().is_live();
-        let attached = live.blueprint.attach.filter(|_| !self.kill);
+        let foreign = live.held_of.clone().filter(|_| !self.kill);
         cx.hub.end(&live, self.kill).await;
-        Ok(Done::new(match attached {
+        Ok(Done::new(match foreign {
             _ if !was_live => format!("{} had ended already; it is forgotten now", live.alias),
-            Some(pid) => format!("{} ended; process {pid} goes on", live.alias),
+            Some(foreign) => format!("{} ended; {foreign} goes on", live.alias),
             None => format!("{} ended", live.alias),
         }))
     }

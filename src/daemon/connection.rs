@@ -187,8 +187,10 @@ async fn carry_out(server: &Server, request: Request, writer: &Writer) -> Answer
         return Answer::new(Err(Failure::usage(format!("the daemon has no command \"{}\"", request.cmd))
             .hint("a daemon of another version may be running: `bugeye daemon stop`")));
     };
-    if let Err(failure) = server.hub.config.refresh() {
-        log::warn(format!("the settings stay as they were: {failure}"));
+    match server.hub.config.refresh() {
+        Ok(true) => server.hub.config.register_adapters(),
+        Ok(false) => {}
+        Err(failure) => log::warn(format!("the settings stay as they were: {failure}")),
     }
     let (stream, mut parts) = mpsc::channel(PARTS);
     let about = Arc::default();

@@ -54,7 +54,10 @@ impl Drop for Group {
 /// Runs one build to its end and answers what to do next. Blocks on the build, for no longer than `limit`.
 pub async fn run(cx: &Context, blueprint: &Blueprint, build: Build, limit: Duration) -> Result<Plan, Failure> {
     let Build { argv, cwd, env: extra, then } = build;
-    let shown = quoted(&argv.join(" "));
+    let shown = match argv.as_slice() {
+        [shell, flag, line] if shell == "/bin/sh" && flag == "-c" => quoted(line),
+        words => quoted(&words.join(" ")),
+    };
     let mut env = blueprint.env.clone();
     for (name, value) in extra {
         env.retain(|(known, _)| *known != name);

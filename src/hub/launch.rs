@@ -5,11 +5,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use super::attach::{self, Aim, Foreign};
 use super::wishes::reanchor;
-use super::{Context, Hub, Live, build, lock, places};
+use super::{Context, Hub, Live, build, lock, own, places};
 use crate::adapters::{self, Adapter, Stdio};
 use crate::config::Config;
 use crate::failure::Failure;
@@ -19,15 +20,22 @@ use crate::model::{Breakpoint, Launch, SessionState, Stdin, Target};
 use crate::output::Ring;
 use crate::process::{Plan, Supervised};
 use crate::runner;
-use crate::session::{Answer, Limits, Op, Session, Wait};
+use crate::session::{Answer, Limits, Op, Session, Stream, Wait};
 use crate::translate;
 
+/// Lines of a program's output that go with the failure to start it.
+const LAST_WORDS: usize = 6;
+
 /// What a session was asked for; enough to start it again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Blueprint {
     /// The command line, or the process that was attached to.
     pub words: Vec<String>,
-    pub attach: Option<u32>,
+    pub aim: Aim,
+    /// The program whose symbols are meant, where the target is not started here.
+    pub symbols: Option<PathBuf>,
+    /// Fields of a launch configuration, laid over the adapter's own arguments.
+    pub extra: Map<String, Value>,
     pub adapter: Option<String>,
     pub cwd: PathBuf,
     pub env: Vec<(String, String)>,
@@ -35,15 +43,20 @@ pub struct Blueprint {
     pub stdin: Option<PathBuf>,
     pub name: Option<String>,
     pub stop_on_entry: bool,
+    /// Record it, so that one can go back.
+    pub record: bool,
     /// Breakpoints of this session alone, as typed.
     pub breaks: Vec<String>,
 }
 
 /// What to debug, once the files have been looked at.
-struct Choice {
-    target: Target,
-    language: &'static str,
-    notes: Vec<String>,
+pub(super) struct Choice {
+    pub(super) target: Target,
+    /// Empty where only the asked adapter tells.
+    pub(super) language: &'static str,
+    /// The adapter, where the target is plainly for one.
+    pub(super) adapter: Option<&'static Adapter>,
+    pub(super) notes: Vec<String>,
 }
 
 impl Hub {
@@ -75,12 +88,13 @@ impl Hub {
         match answer {
             Ok(answer) => Ok((live, answer)),
             Err(failure) => {
+                let failure = attach::explained(failure, live.held_of.as_ref());
                 // What never was held is no session: the user sees why, and nothing else.
                 if live.state() != SessionState::Lost {
                     self.remove(&alias);
                 }
                 self.forget_own(&project, &alias);
-                Err(failure)
+                Err(with_last_words(failure, &live))
             }
         }
     }
@@ -119,15 +133,13 @@ impl Hub {
         blueprint: Blueprint,
     ) -> Result<Arc<Live>, Failure> {
         let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
+        asked_adapter(&blueprint)?;
         let mut choice = choose_target(cx, &blueprint, &env_path).await?;
-        let adapter = self.choose_adapter(&blueprint, choice.language)?;
-        let settings = self.config.adapter(&names(adapter));
-        let configured = settings
-            .as_ref()
-            .and_then(|settings| settings.path.as_deref().map(|path| (path, settings.args.as_slice())));
-        let found = find::find(adapter, &self.paths, configured, &env_path)?;
+        let adapter = self.choose_adapter(&blueprint, &choice, &env_path)?;
+        let found = find::find_with(adapter, &self.paths, &self.config, &env_path)?;
         if let Target::Launch(launch) = &mut choice.target {
             launch.helper = helper(launch, &found.program);
+            choice.notes.extend(prepare_recording(launch, adapter)?);
         }
         let home = self.paths.runtime.join("home");
         crate::paths::create_private(&home)?;
@@ -141,10 +153,21 @@ impl Hub {
         let attached = choice.target.is_attached();
         let launched = matches!(choice.target, Target::Launch(_));
         let stdio_dir = self.paths.runtime.join("sessions").join(alias);
+        if let Target::Remote(remote) = &mut choice.target {
+            // A short name: the path of a socket must be.
+            remote.socket = stdio_dir.join("rsp");
+        }
         let stdin_file = blueprint.stdin.clone();
         let path = |name: &str| stdio_dir.join(name).to_string_lossy().into_owned();
         let stdin_path = stdin_file.as_ref().map_or_else(|| path("stdin"), |file| file.to_string_lossy().into_owned());
         let stdio = Stdio { stdin: path("stdin"), stdout: path("stdout"), stderr: path("stderr") };
+        adapters::own::fill(adapter, &mut choice.target, &stdio).map_err(|lacks| {
+            Failure::unsupported(format!("{} has no `{lacks}` in its table", adapter.id)).hint(format!(
+                "add it below [adapters.{}] in {}",
+                adapter.id,
+                self.paths.config_file().display()
+            ))
+        })?;
         let exe = own_executable()?;
         let streams = launched.then(|| Stdio { stdin: stdin_path, ..stdio.clone() });
         let argv = translate::command_line(&found, &choice.target, streams.as_ref(), &exe);
@@ -170,6 +193,7 @@ impl Hub {
             request: self.config.request_for(Some(&blueprint.env)),
             inspect: self.config.inspect(),
         };
+        let held_of = Foreign::of(&choice.target);
         let mut session = Session::new(adapter, choice.target, stdio, limits);
         session.set_version(found.version.clone());
         let about =
@@ -201,29 +225,80 @@ impl Hub {
             started: crate::store::write::now_ms(),
             handle,
             stdin: (launched && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),
+            held_of,
             notes: choice.notes,
-            blueprint,
+            // What was waited for is there: starting again means the same.
+            blueprint: match blueprint.aim {
+                Aim::WaitFor { name, .. } => Blueprint { aim: Aim::Named(name), ..blueprint },
+                _ => blueprint,
+            },
             read: Mutex::default(),
         });
         self.add(live.clone());
         Ok(live)
     }
 
-    /// `--adapter`, then `BUGEYE_ADAPTER`, then the configured default if it serves the language, then by language.
-    fn choose_adapter(&self, blueprint: &Blueprint, language: &str) -> Result<&'static Adapter, Failure> {
-        let asked = blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)));
-        if let Some(name) = asked {
-            return adapters::by_name(&name).ok_or_else(|| {
-                let known: Vec<&str> = adapters::ADAPTERS.iter().map(|adapter| adapter.id).collect();
-                Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
-            });
+    /// `--adapter`, then `BUGEYE_ADAPTER`, then the configured default if it serves the language, then by language: the
+    /// first that is here.
+    fn choose_adapter(
+        &self,
+        blueprint: &Blueprint,
+        choice: &Choice,
+        env_path: &str,
+    ) -> Result<&'static Adapter, Failure> {
+        let all = adapters::all();
+        let target = &choice.target;
+        let able = || all.iter().copied().filter(|adapter| attach::can(adapter, target));
+        if let Some(adapter) = asked_adapter(blueprint)? {
+            let others: Vec<&str> = able().map(|adapter| adapter.id).collect();
+            let fits = attach::can(adapter, target);
+            return if fits { Ok(adapter) } else { Err(attach::cannot(adapter, target, &others)) };
         }
+        if let Some(adapter) = choice.adapter {
+            return Ok(adapter);
+        }
+        let serving = || able().filter(|adapter| adapter.languages.contains(&choice.language));
         let default = self.config.default_adapter().and_then(|name| adapters::by_name(&name));
-        default
-            .filter(|adapter| adapter.languages.contains(&language))
-            .or_else(|| adapters::for_language(language))
-            .ok_or_else(|| Failure::unsupported(format!("no adapter here debugs {language}")).hint("bugeye doctor"))
+        if let Some(default) = serving().find(|adapter| default.is_some_and(|wanted| std::ptr::eq(wanted, *adapter))) {
+            return Ok(default);
+        }
+        let is_here =
+            |adapter: &&'static Adapter| find::find_with(adapter, &self.paths, &self.config, env_path).is_ok();
+        if let Some(recorder) = serving().find(|adapter| blueprint.record && adapter.natives.reverse.is_some()) {
+            return Ok(recorder);
+        }
+        let mut candidates = serving();
+        match (candidates.next(), candidates.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(first), Some(_)) => Ok(serving().find(is_here).unwrap_or(first)),
+            (None, _) => Err(match adapters::for_language(choice.language) {
+                Some(adapter) => attach::cannot(adapter, target, &[]),
+                None => {
+                    Failure::unsupported(format!("no adapter here debugs {}", choice.language)).hint("bugeye doctor")
+                }
+            }),
+        }
     }
+}
+
+/// The adapter that is asked for by name.
+pub(super) fn asked_adapter(blueprint: &Blueprint) -> Result<Option<&'static Adapter>, Failure> {
+    let asked = blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)));
+    let Some(name) = asked else { return Ok(None) };
+    adapters::by_name(&name).map(Some).ok_or_else(|| {
+        let known: Vec<&str> = adapters::all().iter().map(|adapter| adapter.id).collect();
+        Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
+    })
+}
+
+/// A program that ended before it was held may have said why: its last lines go with the failure.
+fn with_last_words(failure: Failure, live: &Live) -> Failure {
+    let part = lock(&live.handle.output).since(0);
+    let said: String =
+        part.chunks.into_iter().filter(|chunk| chunk.stream != Stream::Console).map(|c| c.text).collect();
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(LAST_WORDS));
+    last.fold(failure, |failure, line| failure.cause(crate::render::quoted(line)))
 }
 
 /// A breakpoint that stopped once is no wish any more. Ends with the session.
@@ -233,9 +308,24 @@ async fn forget_spent(hub: Arc<Hub>, project: PathBuf, mut spends: mpsc::Unbound
     }
 }
 
+/// What a recording needs of the program's surroundings; says so.
+fn prepare_recording(launch: &mut Launch, adapter: &Adapter) -> Result<Option<String>, Failure> {
+    if !launch.record {
+        return Ok(None);
+    }
+    let Some(reverse) = adapter.natives.reverse else {
+        return Err(Failure::unsupported(format!("{} can't record a program to go back in", adapter.id))
+            .hint("gdb can, for C, C++ and Rust: --adapter gdb"));
+    };
+    let new: Vec<_> = reverse.env.iter().filter(|(name, _)| variable(&launch.env, name).is_none()).collect();
+    launch.env.extend(new.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    let names: Vec<&str> = new.iter().map(|(name, _)| *name).collect();
+    Ok((!names.is_empty()).then(|| format!("set for the recording: {}", names.join(", "))))
+}
+
 async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> Result<Choice, Failure> {
-    if let Some(pid) = blueprint.attach {
-        return attach_target(pid);
+    if let Some(choice) = attach::target(cx, blueprint).await? {
+        return Ok(choice);
     }
     if !blueprint.cwd.is_dir() {
         return Err(Failure::not_found(format!("there is no directory {}", blueprint.cwd.display()))
@@ -246,6 +336,12 @@ async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> R
     {
         return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display()))
             .hint("paths are relative to the current directory"));
+    }
+    if let Some(program) = own::program(blueprint, asked_adapter(blueprint)?, env_path)? {
+        let launch = Launch { interpreter: program.interpreter, ..launch_of(blueprint, program.program, program.args) };
+        let language = program.adapter.languages.first().copied().unwrap_or_default();
+        let adapter = Some(program.adapter);
+        return Ok(Choice { target: Target::Launch(launch), language, adapter, notes: Vec::new() });
     }
     let program = program_of(cx, blueprint, env_path).await?;
     let cwd = program.cwd.unwrap_or_else(|| blueprint.cwd.clone());
@@ -264,21 +360,35 @@ async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> R
         catch.push("panic".into());
     }
     let launch = Launch {
-        program: program.program,
         interpreter: program.interpreter,
-        helper: None,
-        args: program.args,
-        cwd,
-        env,
-        umask: blueprint.umask,
-        stdin: blueprint.stdin.clone().map_or(Stdin::Interactive, Stdin::File),
-        stop_on_entry: blueprint.stop_on_entry,
         formatters,
         entry_in_source: is_rust && !program.notes.iter().any(|note| note == locate::NO_DEBUG_INFO),
         catch,
-        extra: serde_json::Map::new(),
+        cwd,
+        env,
+        ..launch_of(blueprint, program.program, program.args)
     };
-    Ok(Choice { target: Target::Launch(launch), language: program.language, notes: program.notes })
+    Ok(Choice { target: Target::Launch(launch), language: program.language, adapter: None, notes: program.notes })
+}
+
+/// What the blueprint itself says about a program to start.
+fn launch_of(blueprint: &Blueprint, program: PathBuf, args: Vec<String>) -> Launch {
+    Launch {
+        program,
+        interpreter: Vec::new(),
+        helper: None,
+        args,
+        cwd: blueprint.cwd.clone(),
+        env: blueprint.env.clone(),
+        umask: blueprint.umask,
+        stdin: blueprint.stdin.clone().map_or(Stdin::Interactive, Stdin::File),
+        stop_on_entry: blueprint.stop_on_entry,
+        record: blueprint.record,
+        formatters: None,
+        entry_in_source: false,
+        catch: Vec::new(),
+        extra: blueprint.extra.clone(),
+    }
 }
 
 /// Looks at the command line, and runs what has to be run before its program is known.
@@ -293,24 +403,6 @@ async fn program_of(cx: &Context, blueprint: &Blueprint, env_path: &str) -> Resu
             }
         }
     }
-}
-
-fn attach_target(pid: u32) -> Result<Choice, Failure> {
-    let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
-    if !Path::new(&format!("/proc/{pid}")).exists() {
-        return Err(Failure::not_found(format!("there is no process {pid}")).hint("look: ps -e"));
-    }
-    let program = exe.map_err(|error| {
-        Failure::refused(format!("process {pid} can't be attached to: {error}"))
-            .hint("it belongs to another user, or is part of the kernel")
-    })?;
-    let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let language = match name.as_str() {
-        python if python.starts_with("python") => "python",
-        "node" | "nodejs" => "javascript",
-        _ => "c",
-    };
-    Ok(Choice { target: Target::Attach { pid, program: Some(program) }, language, notes: Vec::new() })
 }
 
 /// The folder of the toolchain's own formatters for LLDB, asked of the `rustc` the user would run.
@@ -359,12 +451,6 @@ fn own_executable() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| Failure::io("find its own executable", &error))
 }
 
-fn names(adapter: &Adapter) -> Vec<&'static str> {
-    let mut names = vec![adapter.id];
-    names.extend(adapter.aliases);
-    names
-}
-
 /// The value of a variable in an environment.
 #[must_use]
 pub fn variable(env: &[(String, String)], name: &str) -> Option<String> {
@@ -386,6 +472,7 @@ mod tests {
             umask: None,
             stdin: Stdin::Interactive,
             stop_on_entry: false,
+            record: false,
             formatters: None,
             entry_in_source: false,
             catch: Vec::new(),

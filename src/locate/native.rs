@@ -1,11 +1,10 @@
 //! Programs: whatever the system itself can run.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Asked, Plan, Program, check_file, find_word, head_of, shebang};
+use crate::elf;
 use crate::failure::Failure;
 
 /// The note of a program without lines and variables.
@@ -30,13 +29,11 @@ fn program(path: PathBuf, head: &[u8], args: &[String]) -> Result<Program, Failu
     let mut notes = Vec::new();
     let mut language = "c";
     if head.starts_with(b"\x7fELF") {
-        let elf = Elf::read(&path).map_err(|error| Failure::io(format!("read {}", path.display()), &error))?;
+        let elf = elf::sections(&path).map_err(|error| Failure::io(format!("read {}", path.display()), &error))?;
         if !elf.has_debug_info {
             notes.push(NO_DEBUG_INFO.into());
         }
-        if elf.is_rust {
-            language = "rust";
-        }
+        language = elf.language;
     } else if !is_foreign_executable(head) {
         return Err(Failure::refused(format!("{} is neither a program nor a script with a #! line", path.display()))
             .hint("name the program that runs it: bugeye start -- INTERPRETER FILE"));
@@ -71,58 +68,4 @@ fn check_executable(path: &Path) -> Result<(), Failure> {
             .hint(format!("build it with debug information first: {build}")));
     }
     Err(Failure::refused(format!("{shown} is not executable")).hint(format!("chmod +x {shown}")))
-}
-
-/// What the section names of an ELF file tell.
-struct Elf {
-    has_debug_info: bool,
-    is_rust: bool,
-}
-
-impl Elf {
-    /// Reads the section table of a 64-bit file; others are taken as having what is needed.
-    fn read(path: &Path) -> std::io::Result<Self> {
-        let unknown = Self { has_debug_info: true, is_rust: false };
-        let mut file = File::open(path)?;
-        let mut head = [0u8; 64];
-        if file.read(&mut head)? < 64 || head[4] != 2 || head[5] != 1 {
-            return Ok(unknown);
-        }
-        let table = word(&head, 40, 8);
-        let (size, count, names) = (word(&head, 58, 2), word(&head, 60, 2), word(&head, 62, 2));
-        if size < 64 || count == 0 || size * count > 1 << 20 {
-            return Ok(unknown);
-        }
-        let sections = read_at(&mut file, table, size * count)?;
-        let section = |index: u64, field: usize| {
-            let start = usize::try_from(index * size).unwrap_or(usize::MAX).saturating_add(field);
-            sections.get(start..).map_or(0, |bytes| word(bytes, 0, if field == 0 { 4 } else { 8 }))
-        };
-        let strings = read_at(&mut file, section(names, 24), section(names, 32).min(1 << 16))?;
-        let mut elf = Self { has_debug_info: false, is_rust: false };
-        for index in 0..count {
-            let start = usize::try_from(section(index, 0)).unwrap_or(usize::MAX);
-            let name = strings.get(start..).unwrap_or_default().split(|byte| *byte == 0).next().unwrap_or_default();
-            match name {
-                b".debug_info" | b".zdebug_info" | b".gnu_debuglink" | b".debug_line" => elf.has_debug_info = true,
-                b".comment" => {
-                    let text = read_at(&mut file, section(index, 24), section(index, 32).min(1 << 16))?;
-                    elf.is_rust = text.windows(14).any(|window| window == b"rustc version ");
-                }
-                _ => {}
-            }
-        }
-        Ok(elf)
-    }
-}
-
-fn word(bytes: &[u8], at: usize, length: usize) -> u64 {
-    bytes.get(at..at + length).unwrap_or_default().iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
-}
-
-fn read_at(file: &mut File, at: u64, length: u64) -> std::io::Result<Vec<u8>> {
-    file.seek(SeekFrom::Start(at))?;
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

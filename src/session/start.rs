@@ -17,10 +17,9 @@ impl Session {
         self.start = Some((op, run));
         self.wishes = wishes;
         self.catch = catch;
-        if let Target::Launch(launch) = &self.target
-            && launch.stop_on_entry
-        {
-            self.entering = true;
+        if let Target::Launch(launch) = &self.target {
+            self.entering = launch.stop_on_entry;
+            self.to_record = launch.record;
         }
         self.record("session.start", None, json!({ "adapter": self.adapter.id, "target": self.target_summary() }));
         let arguments = json!({
@@ -43,7 +42,7 @@ impl Session {
     fn target_summary(&self) -> Json {
         match &self.target {
             Target::Launch(launch) => json!({ "program": launch.program, "args": launch.args, "cwd": launch.cwd }),
-            Target::Attach { pid, program } => json!({ "pid": pid, "program": program }),
+            Target::Attach { pid, program, .. } => json!({ "pid": pid, "program": program }),
             Target::Remote(remote) => json!({ "host": remote.host, "port": remote.port, "program": remote.program }),
             Target::Core { core, program } => json!({ "core": core, "program": program }),
         }
@@ -79,8 +78,12 @@ impl Session {
     fn first_request(&self) -> Result<(&'static str, Json), Failure> {
         let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
         let overlaid = |mut arguments: Json, extra: &serde_json::Map<String, Json>| {
-            if let Some(object) = arguments.as_object_mut() {
-                object.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+            for (name, value) in extra {
+                match (arguments.get_mut(name), value) {
+                    // Commands of the user's come after ours.
+                    (Some(Json::Array(own)), Json::Array(more)) => own.extend(more.iter().cloned()),
+                    _ => arguments[name] = value.clone(),
+                }
             }
             arguments
         };
@@ -88,11 +91,16 @@ impl Session {
             Target::Launch(launch) => {
                 Ok(("launch", overlaid((self.adapter.launch)(launch, &self.stdio), &launch.extra)))
             }
-            Target::Attach { pid, program } => {
-                Ok(("attach", (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref())))
+            Target::Attach { pid, program, extra } => {
+                if let Some(why) = self.adapter.quirks.no_attach {
+                    let failure = Failure::unsupported(format!("{} can't attach to a process: {why}", self.via()));
+                    return Err(failure.hint("start it under the debugger: bugeye run -- COMMAND"));
+                }
+                let arguments = (self.adapter.attach)(*pid, program.as_ref().map(text).as_deref());
+                Ok(("attach", overlaid(arguments, extra)))
             }
             Target::Remote(remote) => match self.adapter.remote {
-                Some(Reach::Through(arguments) | Reach::Direct(arguments)) => {
+                Some(Reach::Through(arguments) | Reach::Direct(arguments) | Reach::Bridged(arguments)) => {
                     Ok(("attach", overlaid(arguments(remote), &remote.extra)))
                 }
                 None => Err(Failure::unsupported(format!("{} can't reach a program at an address", self.via()))),
@@ -110,6 +118,10 @@ impl Session {
     }
 
     pub(super) fn on_launch(&mut self, result: Result<Json, String>) {
+        if let (Ok(_), Some(command)) = (&result, (self.adapter.natives.settled)(&self.target)) {
+            let arguments = json!({ "expression": (self.adapter.quirks.raw)(&command), "context": "repl" });
+            self.request("evaluate", arguments, Pending::Settled, self.limits.launch);
+        }
         if let Err(message) = result {
             let what = match &self.target {
                 Target::Launch(_) => "the program could not be started",
@@ -120,11 +132,18 @@ impl Session {
             let mut failure = self.adapter_failure(what, &message);
             if matches!(self.target, Target::Launch(_)) {
                 failure = failure.hint("does it run by itself? check the adapter, too: bugeye doctor");
-            } else if matches!(self.target, Target::Attach { .. }) {
-                failure = failure
-                    .hint("is it running, and yours? the kernel may forbid it: cat /proc/sys/kernel/yama/ptrace_scope");
             }
             self.fail_start(&failure);
+        }
+    }
+
+    /// A target that is there may be on its way already, and can't be asked then.
+    pub(super) fn on_settled(&mut self, result: Result<Json, String>) {
+        if let Err(message) = result
+            && message != super::SILENT
+            && !self.is_not_stopped(&message)
+        {
+            self.on_launch(Err(message));
         }
     }
 
@@ -143,6 +162,14 @@ impl Session {
         for (command, arguments) in self.adapter.quirks.prelude {
             let arguments = serde_json::from_str(arguments).unwrap_or(Json::Null);
             self.configure(command, arguments, Config::Prelude);
+        }
+        if let Some(command) = self.adapter.natives.version {
+            let arguments = json!({ "expression": (self.adapter.quirks.raw)(command), "context": "repl" });
+            self.configure("evaluate", arguments, Config::Version);
+        }
+        for command in (self.adapter.natives.prepare)(&self.target) {
+            let arguments = json!({ "expression": (self.adapter.quirks.raw)(&command), "context": "repl" });
+            self.configure("evaluate", arguments, Config::Prepare);
         }
         let mut checks = false;
         if let Some(check) = self.adapter.quirks.check_condition {
@@ -179,7 +206,16 @@ impl Session {
 
     pub(super) fn on_configured(&mut self, config: &Config, result: Result<Json, String>) {
         self.handshake.open = self.handshake.open.saturating_sub(1);
-        self.take_bindings(config, result);
+        match (config, result) {
+            (Config::Prepare, Err(message)) if message != super::SILENT => return self.on_launch(Err(message)),
+            (Config::Version, Ok(body)) => {
+                let text = read::<types::EvaluateBody>(&body).result;
+                let number = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+                let number = number.and_then(|number| number.split('-').next());
+                self.version = number.map(Into::into).or_else(|| self.version.take());
+            }
+            (_, result) => self.take_bindings(config, result),
+        }
         if self.handshake.open == 0 && !self.handshake.breakpoints_sent {
             return self.configure_breakpoints();
         }
@@ -202,7 +238,7 @@ impl Session {
                 let wait = Wait { limit: self.limits.launch, view: crate::model::View::default() };
                 self.add_waiter(op, wait);
                 self.release();
-                if attached && self.adapter.quirks.attach_runs {
+                if self.is_attached() && self.adapter.quirks.attach_runs {
                     self.send_pause(op);
                 }
             }
@@ -240,6 +276,8 @@ impl Session {
         if !self.state.is_live() {
             return;
         }
+        // What the program said may be the reason.
+        self.out.push(Effect::Drain);
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));
         }
@@ -325,6 +363,10 @@ impl Session {
 
     pub(super) fn on_process(&mut self, body: &Json) {
         let body: types::ProcessBody = read(body);
+        // The number is another machine's, or by now another process's.
+        if matches!(self.target, Target::Remote(_) | Target::Core { .. }) {
+            return;
+        }
         if let Some(pid) = body.system_process_id.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0) {
             self.pid = Some(pid);
             self.out.push(Effect::Watch { pid });
@@ -341,8 +383,13 @@ impl Session {
             return;
         }
         let body: types::OutputBody = read(body);
-        // The program's own streams come another way: what an adapter says is its own.
-        self.out.push(Effect::Output { stream: Stream::Console, text: body.output });
+        // Where the program's own streams come another way, what an adapter says is its own.
+        let stream = match body.category.as_deref() {
+            Some("stdout") if self.adapter.quirks.output_events => Stream::Stdout,
+            Some("stderr") if self.adapter.quirks.output_events => Stream::Stderr,
+            _ => Stream::Console,
+        };
+        self.out.push(Effect::Output { stream, text: body.output });
     }
 
     pub(super) fn on_exited(&mut self, body: &Json) {
@@ -435,9 +482,16 @@ impl Session {
             return self.end_now();
         }
         let starting = self.state == SessionState::Starting;
+        let too_old = (self.adapter.quirks.too_old)(&stderr_tail).filter(|_| starting);
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
         let mut failure = self.ended_failure();
-        if starting {
+        if let Some(what) = too_old {
+            failure = Failure::unsupported(what);
+            for hint in self.adapter.install.instead {
+                failure = failure.hint(*hint);
+            }
+        }
+        if starting && too_old.is_none() {
             failure = failure.hint("is it the right program? bugeye doctor");
         }
         self.out.push(Effect::Drain);

@@ -174,6 +174,19 @@ pub struct ExceptionReport {
 }
 
 impl Op {
+    /// Whether it makes no sense without a process that runs or could.
+    pub const fn needs_a_process(&self) -> bool {
+        matches!(
+            self,
+            Self::Resume { .. }
+                | Self::Pause(_)
+                | Self::Watch { .. }
+                | Self::Jump { .. }
+                | Self::Catch(_)
+                | Self::Detach
+        )
+    }
+
     /// What the record calls an operation: its name, never its payload.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -50,12 +50,54 @@ pub fn debugpy() -> PathBuf {
     folder
 }
 
+/// A folder with an environment of Python that has pytest.
+pub fn pytest() -> PathBuf {
+    let folder = made("pytest");
+    once(
+        "pytest",
+        || folder.join("done").is_file(),
+        || {
+            let python = folder.join("bin/python");
+            let run = |command: &mut Command| {
+                let done = command.output().unwrap();
+                assert!(done.status.success(), "pytest can't be installed: {}", String::from_utf8_lossy(&done.stderr));
+            };
+            run(Command::new("python3").args(["-m", "venv"]).arg(&folder));
+            run(Command::new(python).args(["-m", "pip", "install", "--quiet", "pytest==8.4.2"]));
+            fs::write(folder.join("done"), "").unwrap();
+        },
+    );
+    folder
+}
+
+/// Where projects of Cargo are built, so that what is the same is built once.
+pub fn cargo_target() -> PathBuf {
+    made("cargo")
+}
+
+/// A copy of a small project (`projects/NAME`) at a place of the test's own.
+pub fn copy_project(name: &str, to: &Path) {
+    let mut folders = vec![(root().join("projects").join(name), to.to_path_buf())];
+    while let Some((from, to)) = folders.pop() {
+        fs::create_dir_all(&to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let target = to.join(entry.file_name());
+            if entry.path().is_dir() {
+                folders.push((entry.path(), target));
+            } else {
+                fs::copy(entry.path(), target).unwrap();
+            }
+        }
+    }
+}
+
 /// The program made from a fixture (`c/loop_basic.c`).
 pub fn program(name: &str) -> String {
     let source = root().join(name);
     let (language, file) = name.split_once('/').unwrap();
     let stem = Path::new(file).file_stem().unwrap().to_str().unwrap();
-    if matches!(language, "python" | "js" | "ts") {
+    if ["python", "js", "ts", "ruby", "php", "perl"].contains(&language) {
         return file.to_string();
     }
     let binary = made(&format!("{language}-{stem}"));

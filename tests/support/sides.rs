@@ -76,6 +76,9 @@ pub const LLDB_19: Side = NATIVE;
 pub const LLDB_14: Side = Side { name: "lldb 14", fetched: Some(("14", "lldb-14")), ..NATIVE };
 pub const LLDB_22: Side = Side { name: "lldb 22", fetched: Some(("22", "lldb-22")), ..NATIVE };
 
+pub const GDB: Side =
+    Side { name: "gdb 16", adapter: "gdb", fetched: Some(("gdb", "gdb-16")), raw: ("output n", "5"), ..NATIVE };
+
 pub const DEBUGPY: Side = Side {
     name: "debugpy",
     adapter: "debugpy",
@@ -104,9 +107,67 @@ pub const NODE: Side = Side {
     ..NATIVE
 };
 
+pub const RUBY: Side = Side {
+    name: "ruby",
+    adapter: "ruby",
+    language: "ruby",
+    fixture: "ruby/every.rb",
+    boom: "ArgumentError",
+    paths: ["thing[:inner][:x]", "thing[:list][1]"],
+    int: "Integer",
+    module: "every.rb",
+    globals: "$PROGRAM_NAME",
+    raw: ("n + 1", "6"),
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("attach", Hole::Says("a Ruby program is debugged from its start")),
+    ],
+    ..NATIVE
+};
+
+pub const XDEBUG: Side = Side {
+    name: "xdebug",
+    adapter: "xdebug",
+    language: "php",
+    fixture: "php/every.php",
+    sigil: "$",
+    boom: "RuntimeException",
+    paths: ["$thing['inner']['x']", "$thing['list'][1]"],
+    module: "every.php",
+    globals: "$_SERVER",
+    raw: ("$n + 1", "6"),
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("threads", Hole::Nothing("PHP has no threads")),
+        ("attach", Hole::Says("Xdebug is there from a program's start, or not at all")),
+    ],
+    ..NATIVE
+};
+
+pub const PERL: Side = Side {
+    name: "perl",
+    adapter: "perl",
+    language: "perl",
+    fixture: "perl/every.pl",
+    sigil: "$",
+    boom: "boom",
+    paths: ["$thing->{inner}{x}", "$thing->{list}[1]"],
+    int: "number",
+    module: "every.pl",
+    globals: "%ENV",
+    raw: ("$n + 1", "6"),
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("threads", Hole::Nothing("Perl programs here have one thread")),
+        ("attach", Hole::Says("a Perl program is debugged from its start")),
+    ],
+    ..NATIVE
+};
+
 impl Side {
     pub fn bug(&self) -> Bug {
-        let bug = Bug::new(self.language);
+        let mut bug = Bug::new(self.language);
+        bug.env.push(("BUGEYE_ADAPTER".into(), self.adapter.into()));
         if let Some((asked, name)) = self.fetched {
             let path = fetched(asked, name);
             std::fs::create_dir_all(bug.home().join("config")).unwrap();

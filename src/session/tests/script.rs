@@ -128,6 +128,7 @@ fn launch_target(adapter: &Adapter, stop_on_entry: bool) -> Target {
         umask: None,
         stdin: Stdin::Interactive,
         stop_on_entry,
+        record: false,
         formatters: None,
         entry_in_source: false,
         catch: Vec::new(),
@@ -152,7 +153,7 @@ impl Play {
             }
         }
         let target = if attach {
-            Target::Attach { pid: 77, program: Some(PathBuf::from("/p/app")) }
+            Target::Attach { pid: 77, program: Some(PathBuf::from("/p/app")), extra: serde_json::Map::new() }
         } else {
             launch_target(adapter, entry)
         };
