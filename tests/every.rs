@@ -417,6 +417,7 @@ every! {
     gdb: crate::sides::GDB;
     debugpy: crate::sides::DEBUGPY;
     node: crate::sides::NODE;
+    tsx: crate::sides::TSX;
     ruby: crate::sides::RUBY;
     xdebug: crate::sides::XDEBUG;
     perl: crate::sides::PERL;

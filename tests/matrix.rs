@@ -20,12 +20,20 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 7] =
-    [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY, &sides::RUBY, &sides::XDEBUG, &sides::PERL];
+const SIDES: [&Side; 8] = [
+    &sides::LLDB_14,
+    &sides::LLDB_19,
+    &sides::LLDB_22,
+    &sides::DEBUGPY,
+    &sides::NODE,
+    &sides::RUBY,
+    &sides::XDEBUG,
+    &sides::PERL,
+];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
-    ("continue --thread", EVERY, "all threads go on together"),
+    ("continue --thread", TOGETHER, "all threads go on together"),
     ("watch NAME", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", SCRIPTS, "no data breakpoints"),
     ("watch NAME --access", SCRIPTS, "no data breakpoints"),
@@ -39,15 +47,18 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("disassemble --count N", SCRIPTS, "no machine code"),
     ("disassemble --source", SCRIPTS, "no machine code"),
     ("print NAME --format address", SCRIPTS, "a name has no address"),
-    ("jump FILE:LINE", &["ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
+    ("jump FILE:LINE", &["node", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
     ("back", EVERY, "no recording to go back in"),
     ("reverse-continue", EVERY, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "ruby", "xdebug", "perl"];
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "node", "ruby", "xdebug", "perl"];
+
+/// Where all threads stop and go on at once.
+const TOGETHER: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
-const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
+const SCRIPTS: &[&str] = &["debugpy", "node", "ruby", "xdebug", "perl"];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.
 type Step = (&'static str, &'static str, &'static [&'static str]);

@@ -304,9 +304,7 @@ impl Bridge {
         self.last.set(thread);
         let target = Rc::new(Target::new(thread, name, wire));
         self.targets.borrow_mut().insert(thread, target.clone());
-        if thread > 1 {
-            self.event("thread", json!({ "reason": "started", "threadId": thread }));
-        }
+        self.event("thread", json!({ "reason": "started", "threadId": thread }));
         target
     }
 
@@ -463,7 +461,7 @@ fn capabilities() -> Value {
         "supportsSetExpression": true,
         "supportsExceptionInfoRequest": true,
         "supportsModulesRequest": true,
-        "supportsSingleThreadExecutionRequests": false,
+        "supportsSingleThreadExecutionRequests": true,
         "supportTerminateDebuggee": true,
         "supportsTerminateRequest": true,
         "exceptionBreakpointFilters": [

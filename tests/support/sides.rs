@@ -107,6 +107,18 @@ pub const NODE: Side = Side {
     ..NATIVE
 };
 
+pub const TSX: Side = Side {
+    name: "node, tsx",
+    language: "ts",
+    fixture: "ts/every.ts",
+    module: "every.ts",
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("threads", Hole::Nothing("tsx runs no TypeScript in workers")),
+    ],
+    ..NODE
+};
+
 pub const RUBY: Side = Side {
     name: "ruby",
     adapter: "ruby",
@@ -168,6 +180,10 @@ impl Side {
     pub fn bug(&self) -> Bug {
         let mut bug = Bug::new(self.language);
         bug.env.push(("BUGEYE_ADAPTER".into(), self.adapter.into()));
+        if self.language == "ts" {
+            let path = std::env::var("PATH").unwrap();
+            bug.env.push(("PATH".into(), format!("{}:{path}", fixtures::node_modules().join(".bin").display())));
+        }
         if let Some((asked, name)) = self.fetched {
             let path = fetched(asked, name);
             std::fs::create_dir_all(bug.home().join("config")).unwrap();
@@ -207,6 +223,10 @@ impl Side {
     pub fn outside(&self, mode: &str) -> Vec<String> {
         let program = self.program();
         let file = fixtures::folder(self.language).join(&program).display().to_string();
+        if self.language == "ts" {
+            let loader = fixtures::node_modules().join("tsx/dist/loader.mjs").display().to_string();
+            return ["node", "--import", &loader, &file, mode].map(ToString::to_string).to_vec();
+        }
         let interpreter = match self.language {
             "python" => Some("python3"),
             "js" => Some("node"),

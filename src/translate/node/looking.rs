@@ -128,7 +128,7 @@ impl Bridge {
         let parts = match handle {
             Handle::Scope { frame, kind } => {
                 let pause = target.pause().ok_or("the thread is running")?;
-                scope_parts(&target, &pause.frames[frame], kind).await?
+                scope_parts(&target, &pause, frame, kind).await?
             }
             Handle::Object(object) => children(&target, &object, start, count).await?,
         };
@@ -379,10 +379,17 @@ fn objects(frame: &Frame, kind: Kind) -> Vec<String> {
 }
 
 /// The variables of a kind; what is hidden by an inner one of the same name is left out.
-async fn scope_parts(target: &Target, frame: &Frame, kind: Kind) -> Result<Vec<Part>, String> {
+async fn scope_parts(target: &Target, pause: &Pause, frame: usize, kind: Kind) -> Result<Vec<Part>, String> {
+    let frame = &pause.frames[frame];
+    let mut ids = objects(frame, kind);
+    // A function sees no more of its module than it or another function uses; the module's own frame has the rest.
+    let of_module = |other: &&Frame| other.is_module && other.place.url == frame.place.url;
+    if let (Kind::Globals, Some(module)) = (kind, pause.frames.iter().find(of_module).filter(|_| !frame.is_module)) {
+        ids.extend(objects(module, Kind::Locals));
+    }
     let mut seen = HashSet::new();
     let mut found = Vec::new();
-    for id in objects(frame, kind) {
+    for id in ids {
         for part in values::parts(&target.wire, &id).await? {
             let is_function = part.value.get("type").and_then(Value::as_str) == Some("function");
             let furniture = FURNITURE.contains(&part.name.as_str()) && (frame.is_module || kind == Kind::Globals);

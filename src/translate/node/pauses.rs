@@ -125,7 +125,8 @@ impl Bridge {
             // Back in Node itself, with nothing of the program below: the next thing it runs is where the step ends.
             *target.doing.borrow_mut() = Doing::Stepping(Step { depth: 0, ..step });
             self.pass_over_node(target, true);
-            return self.resume(target, "Debugger.stepInto");
+            self.resume(target, "Debugger.resume");
+            return target.wire.tell("Debugger.pause", json!({}));
         }
         let method = if inside { "Debugger.stepOut" } else { step.method };
         *target.doing.borrow_mut() = Doing::Stepping(step);
@@ -259,7 +260,8 @@ impl Bridge {
 
     /// Whether what is thrown falls through every frame down to the code of a module, and out of that.
     async fn falls_out(&self, target: &Target, pause: &Pause) -> bool {
-        let Some(bottom) = pause.frames.iter().position(|frame| frame.is_module) else { return false };
+        let Some(first) = pause.frames.iter().position(|frame| frame.is_module) else { return false };
+        let bottom = first + pause.frames[first + 1..].iter().take_while(|frame| frame.is_module).count();
         let is_loaders = |frame: &Frame| frame.is_internal() || is_package(&frame.place.url);
         if !pause.frames[bottom + 1..].iter().all(is_loaders) {
             return false;
