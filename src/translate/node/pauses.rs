@@ -11,7 +11,9 @@ use super::target::{Doing, Frame, Pause, Step, Target, is_package};
 use super::values;
 
 /// How often one step may be prolonged, to get to another line.
-const LONGEST_STEP: u32 = 60;
+const LONGEST_STEP: u32 = 120;
+/// How far a step goes into Node itself, to see whether it only passes on a call to the program.
+const INTO_NODE: u32 = 40;
 /// Exceptions that are no stop, after which the inspector's own guess at what is uncaught has to do.
 const PATIENT: u32 = 200;
 /// How long a thread that is asked to pause may take before it is taken to wait for something.
@@ -122,30 +124,19 @@ impl Bridge {
         }
         let step = Step { again: step.again + 1, ..step };
         if inside && pause.frames.iter().all(Frame::is_internal) {
-            // Back in Node itself, with nothing of the program below: the next thing it runs is where the step ends.
-            *target.doing.borrow_mut() = Doing::Stepping(Step { depth: 0, ..step });
-            self.pass_over_node(target, true);
-            self.resume(target, "Debugger.resume");
-            return target.wire.tell("Debugger.pause", json!({}));
+            // Back in Node itself, with nothing of the program below: the next stop is another's.
+            *target.doing.borrow_mut() = Doing::Running;
+            return self.resume(target, "Debugger.resume");
         }
-        let method = if inside { "Debugger.stepOut" } else { step.method };
+        let looks_on = step.method == "Debugger.stepInto" && step.again < INTO_NODE;
+        let method = if inside && !looks_on { "Debugger.stepOut" } else { step.method };
         *target.doing.borrow_mut() = Doing::Stepping(step);
         self.resume(target, method);
-    }
-
-    /// Has the engine not pause in Node's own code, for a step. Not for longer: exceptions there would go unseen, too.
-    fn pass_over_node(&self, target: &Target, on: bool) {
-        if target.passes_over.replace(on) != on {
-            let patterns =
-                if on { vec!["^node:".to_string(), format!("{}$", super::launch::PRELOAD)] } else { Vec::new() };
-            target.wire.tell("Debugger.setBlackboxPatterns", json!({ "patterns": patterns }));
-        }
     }
 
     /// Tells the client of a stop.
     pub fn stop(&self, target: &Rc<Target>, reason: &str, more: Value) {
         *target.doing.borrow_mut() = Doing::Running;
-        self.pass_over_node(target, false);
         let alone = self.targets.borrow().len() == 1;
         let mut body = json!({ "reason": reason, "threadId": target.thread, "allThreadsStopped": alone });
         if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
@@ -177,23 +168,20 @@ impl Bridge {
     /// `continue`, `next`, `stepIn` and `stepOut`.
     pub fn let_go(&self, target: &Rc<Target>, command: &str) -> Result<Value, String> {
         let pause = target.pause().ok_or("the thread is running")?;
-        let method = match command {
+        let mut method = match command {
             "next" => "Debugger.stepOver",
             "stepIn" => "Debugger.stepInto",
             "stepOut" => "Debugger.stepOut",
             _ => "Debugger.resume",
         };
+        // Out of the program's outermost code is Node itself, which is not shown: it goes on to the next stop.
+        if method == "Debugger.stepOut" && pause.frames.iter().skip(1).all(Frame::is_internal) {
+            method = "Debugger.resume";
+        }
+        let depth = pause.frames.len();
         let top = pause.frames.first().filter(|_| method != "Debugger.resume" && !pause.is_idle);
-        *target.doing.borrow_mut() = match top {
-            Some(top) => Doing::Stepping(Step {
-                method,
-                depth: pause.frames.len(),
-                place: top.place.clone(),
-                again: 0,
-                is_entry: false,
-            }),
-            None => Doing::Running,
-        };
+        let step = |top: &Frame| Step { method, depth, place: top.place.clone(), again: 0, is_entry: false };
+        *target.doing.borrow_mut() = top.map_or(Doing::Running, |top| Doing::Stepping(step(top)));
         self.resume(target, if top.is_some() { method } else { "Debugger.resume" });
         Ok(json!({ "allThreadsContinued": self.targets.borrow().len() == 1 }))
     }

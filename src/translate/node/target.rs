@@ -31,8 +31,6 @@ pub struct Target {
     pub catching: Cell<&'static str>,
     /// Exceptions it paused at that were none to stop at.
     pub passed: Cell<u32>,
-    /// The engine does not pause in Node's own code.
-    pub passes_over: Cell<bool>,
     /// It was let go, and is no longer held before its first line.
     pub released: Cell<bool>,
 }
@@ -203,7 +201,6 @@ impl Target {
             doing: RefCell::default(),
             catching: Cell::new("none"),
             passed: Cell::new(0),
-            passes_over: Cell::new(false),
             released: Cell::new(false),
         }
     }
