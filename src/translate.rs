@@ -6,6 +6,8 @@
 
 mod bridge;
 mod dbgp;
+mod java;
+mod mux;
 mod node;
 mod relay;
 pub mod startup;
@@ -32,8 +34,10 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
+    ("mux", mux::mux),
     ("node", node::node),
     ("startup", startup::prepare),
+    ("java", java::java),
 ];
 
 /// What a translator is started with.

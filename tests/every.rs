@@ -418,7 +418,9 @@ every! {
     debugpy: crate::sides::DEBUGPY;
     node: crate::sides::NODE;
     tsx: crate::sides::TSX;
+    delve: crate::sides::DELVE;
     ruby: crate::sides::RUBY;
     xdebug: crate::sides::XDEBUG;
     perl: crate::sides::PERL;
+    java: crate::sides::JAVA;
 }

@@ -20,11 +20,13 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 8] = [
+const SIDES: [&Side; 10] = [
     &sides::LLDB_14,
     &sides::LLDB_19,
     &sides::LLDB_22,
     &sides::DEBUGPY,
+    &sides::JAVA,
+    &sides::DELVE,
     &sides::NODE,
     &sides::RUBY,
     &sides::XDEBUG,
@@ -37,27 +39,36 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("watch NAME", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", SCRIPTS, "no data breakpoints"),
     ("watch NAME --access", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", &["delve"], "variables on the stack are watched for writes alone"),
+    ("watch NAME --access", &["delve"], "variables on the stack are watched for writes alone"),
     ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
-    ("memory read ADDR --count N", SCRIPTS, "the language shows no memory"),
-    ("memory read &NAME --format hex", SCRIPTS, "the language shows no memory"),
-    ("memory write ADDR BYTES", SCRIPTS, "the language shows no memory"),
-    ("registers", SCRIPTS, "the language has no registers"),
-    ("registers NAME", SCRIPTS, "the language has no registers"),
-    ("disassemble", SCRIPTS, "no machine code"),
-    ("disassemble --count N", SCRIPTS, "no machine code"),
-    ("disassemble --source", SCRIPTS, "no machine code"),
-    ("print NAME --format address", SCRIPTS, "a name has no address"),
-    ("jump FILE:LINE", &["node", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
+    ("watch NAME --read", &["java"], "reads are seen of fields, not of local variables"),
+    ("watch NAME --access", &["java"], "reads are seen of fields, not of local variables"),
+    ("memory read ADDR --count N", HIGH, "the language shows no memory"),
+    ("memory read &NAME --format hex", HIGH, "the language shows no memory"),
+    ("memory write ADDR BYTES", HIGH, "the language shows no memory"),
+    ("registers", HIGH, "the language has no registers"),
+    ("registers NAME", HIGH, "the language has no registers"),
+    ("disassemble", HIGH, "no machine code"),
+    ("disassemble --count N", HIGH, "no machine code"),
+    ("disassemble --source", HIGH, "no machine code"),
+    ("print NAME --format address", HIGH, "a name has no address"),
+    ("jump FILE:LINE", &["java", "node", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
+    ("modules", &["delve"], "a Go program is one file"),
+    ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
     ("back", EVERY, "no recording to go back in"),
     ("reverse-continue", EVERY, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "node", "ruby", "xdebug", "perl"];
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "node", "ruby", "xdebug", "perl"];
 
 /// Where all threads stop and go on at once.
-const TOGETHER: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "ruby", "xdebug", "perl"];
+const TOGETHER: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
+const HIGH: &[&str] = &["debugpy", "java", "node", "ruby", "xdebug", "perl"];
+
+/// Of these, the ones whose debuggers watch no data.
 const SCRIPTS: &[&str] = &["debugpy", "node", "ruby", "xdebug", "perl"];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.
@@ -80,7 +91,7 @@ const SCRIPT: &[Step] = &[
     ("source", "source", &[">"]),
     ("source FILE:LINE --context N", "source {return} --context 1", &["return"]),
     ("list FILE:LINE", "list {return}", &["return"]),
-    ("source --function", "source --function", &["{function}"]),
+    ("source --function", "source --function", &["work"]),
     ("backtrace", "backtrace", &["0 {function}", "{main}"]),
     ("bt --limit N", "bt --limit 1", &["0 {function}"]),
     ("stack N", "stack 2", &["{function}"]),
@@ -193,6 +204,9 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
+        let reads = !HOLES.iter().any(|(row, names, _)| *row == "watch NAME --read" && names.contains(&side.name));
+        let all = if reads { "watch remove 1; watch remove 2; watch remove 3" } else { "watch remove 1" };
+        let last = if reads { "watch remove 4" } else { "watch remove 2" };
         let mut filled = text
             .replace("{program}", &side.program())
             .replace("{function}", &side.function("work"))
@@ -203,8 +217,8 @@ impl Variant {
             .replace("{rawed}", side.raw.1)
             .replace("{globals}", side.globals)
             .replace("{watches}", &watching("watch 1", "no watches"))
-            .replace("{unwatch}", &watching("watch remove 1; watch remove 2; watch remove 3", "status"))
-            .replace("{unwatch_last}", &watching("watch remove 4", "status"));
+            .replace("{unwatch}", &watching(all, "status"))
+            .replace("{unwatch_last}", &watching(last, "status"));
         for name in ["i", "n", "total"] {
             filled = filled.replace(&format!("{{{name}}}"), &side.var(name));
         }

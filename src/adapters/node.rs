@@ -30,6 +30,7 @@ pub const NODE: Adapter = Adapter {
         raw,
         check_condition: Some(|condition| format!("bugeye:compile {condition}")),
         tells_condition_errors: true,
+        condition_error: |stopped| stopped.condition_error.clone(),
         is_impure: |message| message.contains("Possible side-effect in debug-evaluate"),
         arguments: (|_, _| "bugeye:arguments".into(), argument_names),
         catch_words: &[("throw", "raised"), ("panic", "uncaught")],

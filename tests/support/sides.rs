@@ -119,6 +119,31 @@ pub const TSX: Side = Side {
     ..NODE
 };
 
+pub const JAVA: Side = Side {
+    name: "java",
+    adapter: "java",
+    language: "java",
+    fixture: "java/Every.java",
+    scope: "Every.",
+    main: "Every.main",
+    boom: "IllegalStateException",
+    module: "java-Every.jar",
+    raw: ("classes Every", "Every"),
+    ..NATIVE
+};
+
+pub const DELVE: Side = Side {
+    name: "delve",
+    adapter: "delve",
+    language: "go",
+    fixture: "go/every.go",
+    scope: "main.",
+    main: "main.main",
+    boom: "panic: boom",
+    raw: ("config -list showRegisters", "true"),
+    ..NATIVE
+};
+
 pub const RUBY: Side = Side {
     name: "ruby",
     adapter: "ruby",
@@ -184,6 +209,9 @@ impl Side {
             let path = std::env::var("PATH").unwrap();
             bug.env.push(("PATH".into(), format!("{}:{path}", fixtures::node_modules().join(".bin").display())));
         }
+        if self.language == "java" {
+            std::os::unix::fs::symlink(fixtures::java(), bug.home().join("data/adapters/java")).unwrap();
+        }
         if let Some((asked, name)) = self.fetched {
             let path = fetched(asked, name);
             std::fs::create_dir_all(bug.home().join("config")).unwrap();
@@ -227,13 +255,16 @@ impl Side {
             let loader = fixtures::node_modules().join("tsx/dist/loader.mjs").display().to_string();
             return ["node", "--import", &loader, &file, mode].map(ToString::to_string).to_vec();
         }
+        if self.language == "java" {
+            let agent = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0";
+            return ["java", agent, "-jar", &file, mode].map(Into::into).to_vec();
+        }
         let interpreter = match self.language {
             "python" => Some("python3"),
             "js" => Some("node"),
             "ruby" => Some("ruby"),
             "php" => Some("php"),
             "perl" => Some("perl"),
-            "java" => Some("java"),
             _ => None,
         };
         interpreter.map(Into::into).into_iter().chain([file, mode.into()]).collect()
