@@ -4,6 +4,7 @@
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
 pub mod debugpy;
+pub mod gdb;
 pub mod lldb;
 pub mod own;
 pub mod perl;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch, Remote};
+use crate::model::{Frame, Launch, Reason, Remote, Target};
 
 /// Everything Bugeye knows about one debug adapter.
 #[derive(Debug)]
@@ -87,6 +88,30 @@ pub struct Natives {
     pub watch: Option<Watching>,
     /// The expression, in the frame of a throw, whose value names the thrown type, and whether that is the one meant.
     pub thrown_type: Option<(&'static str, fn(value: &str, wanted: &str) -> bool)>,
+    /// Given before the breakpoints are set; where one fails, the start does.
+    pub prepare: fn(&Target) -> Vec<String>,
+    /// Given when the adapter says that the target is there: it fails where that is not so.
+    pub settled: fn(&Target) -> Option<String>,
+    /// How it is asked what a stop was for where its event does not say, and how that is read.
+    pub why: Option<(&'static str, fn(&str) -> Option<Reason>)>,
+    /// Answers with the debugger's version, where the protocol does not tell it.
+    pub version: Option<&'static str>,
+    pub reverse: Option<Reverse>,
+    /// Lets the program go where the request would not say that it can't; answers at once.
+    pub go: Option<&'static str>,
+}
+
+/// Going back in a recording by native commands. Those that move the program answer at once; a stop follows.
+#[derive(Debug, Clone, Copy)]
+pub struct Reverse {
+    /// Begins a recording where the program stands.
+    pub record: &'static str,
+    pub back: &'static str,
+    pub to_breakpoint: &'static str,
+    /// Part of the message where there is no recording.
+    pub not_recorded: &'static str,
+    /// Variables of the environment without which the recording would end early.
+    pub env: &'static [(&'static str, &'static str)],
 }
 
 /// Data breakpoints by native commands.
@@ -100,6 +125,8 @@ pub struct Watching {
     pub list: &'static str,
     /// Each number with its value before and now.
     pub values: fn(&str) -> Vec<(u32, Option<String>, Option<String>)>,
+    /// Those whose variables are gone, and which went with them.
+    pub gone: fn(&str) -> Vec<u32>,
     /// The number in a `stopped` event.
     pub stopped: fn(&crate::dap::types::StoppedBody) -> Option<u32>,
 }
@@ -165,6 +192,8 @@ pub struct Install {
     pub cargo: Option<&'static str>,
     /// Maven artifacts (`group:name:version`), fetched with all they need into the private folder.
     pub maven: &'static [&'static str],
+    /// What works where a version that can be had is too old.
+    pub instead: &'static [&'static str],
     /// Why it needs no installation beyond the language itself, or can't be installed: what the user is told.
     pub note: Option<&'static str>,
 }
@@ -181,6 +210,7 @@ impl Install {
         go: None,
         cargo: None,
         maven: &[],
+        instead: &[],
         note: None,
     };
 }
@@ -240,6 +270,8 @@ pub type Arguments = (fn(frame: &Frame, above: usize) -> String, fn(&str) -> Vec
 pub struct Quirks {
     /// Contexts `print` may use, in order; a later one is used only when the expression is seen to be free of effects.
     pub print_contexts: &'static [&'static str],
+    /// `print` evaluates nothing that looks like a call or an assignment: there is no context without effects.
+    pub prints_only_pure: bool,
     /// The context of `eval`.
     pub eval_context: &'static str,
     /// `raw` text → the expression for `evaluate` in context `repl`.
@@ -250,6 +282,8 @@ pub struct Quirks {
     pub counts_before_condition: bool,
     /// The hit condition that stops at pass N and every later one.
     pub hit_condition: fn(u32) -> String,
+    /// The condition that is true at pass N and every later one, where hit conditions do not count as they should.
+    pub hits_in_condition: Option<fn(id: u32, hits: u32, condition: Option<&str>) -> String>,
     /// Requests sent when the adapter is ready for configuration, before breakpoints: (command, arguments as JSON).
     pub prelude: &'static [(&'static str, &'static str)],
     /// The adapter's ids of the breakpoints that a stop was made by.
@@ -258,6 +292,9 @@ pub struct Quirks {
     pub ignored_exceptions: &'static [&'static str],
     /// Exceptions by which a test says that it is skipped: no stop where only its failures are wanted.
     pub skip_exceptions: &'static [&'static str],
+    /// The expression that is `True` where an exception that is said to leave the program's code was handled in it after
+    /// all; asked where only the failures of tests are wanted.
+    pub handled: Option<&'static str>,
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
     /// The assignment that `set` evaluates where there is no `setExpression`.
@@ -285,6 +322,8 @@ pub struct Quirks {
     pub error_text: fn(&str) -> String,
     /// A value's text without padding: what the reader wants to see.
     pub tidy: fn(value: &str, kind: Option<&str>) -> String,
+    /// A type's name as its author would say it.
+    pub type_name: fn(&str) -> String,
     /// A value whose text says little without its children.
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
     /// The scopes of all frames have the same references, good for the frame asked for last.
@@ -293,6 +332,8 @@ pub struct Quirks {
     pub any_function: Option<&'static str>,
     /// Children are given from `start` on and no more than `count`.
     pub pages: bool,
+    /// To ask for more children than there are is an error.
+    pub pages_exactly: bool,
     /// How many children a value has, where its text or type tells.
     pub count: fn(value: &str, kind: Option<&str>) -> Option<u64>,
     /// The expression for a part of a sequence, where children can't be paged.
@@ -303,6 +344,14 @@ pub struct Quirks {
     pub detach_grace: Duration,
     /// An `evaluate` (context `repl`) that detaches faster than the request does.
     pub detach_command: Option<&'static str>,
+    /// A disconnect ends the program whatever it says; only the command lets it go, which wants it to stand still.
+    pub disconnect_kills: bool,
+    /// The message of a request that is refused because the program runs.
+    pub not_stopped: Option<&'static str>,
+    /// The reason of a stop that ends a call made by an expression: the program stands where it stood before.
+    pub call_reason: Option<&'static str>,
+    /// What the user is told when the adapter's last words say that it is too old.
+    pub too_old: fn(stderr: &str) -> Option<&'static str>,
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
     /// next `continue` would end where the step would have.
     pub forget_step: Option<&'static str>,
@@ -329,15 +378,18 @@ impl Quirks {
     /// An adapter that does what the protocol says and no more: the base for the others.
     pub const PLAIN: Self = Self {
         print_contexts: &["watch"],
+        prints_only_pure: false,
         eval_context: "repl",
         raw: str::to_string,
         raw_answer: str::to_string,
         counts_before_condition: false,
         hit_condition: |n| format!(">={n}"),
+        hits_in_condition: None,
         prelude: &[],
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
         skip_exceptions: &[],
+        handled: None,
         check_condition: None,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| String::new(), |_| Vec::new()),
@@ -351,15 +403,21 @@ impl Quirks {
         thread_name: str::to_string,
         error_text: str::to_string,
         tidy: |value, _| value.to_string(),
+        type_name: str::to_string,
         is_opaque: |_, _| false,
         shares_scopes: false,
         any_function: None,
         pages: true,
+        pages_exactly: false,
         count: |_, _| None,
         slice: None,
         exit_signal: |_, _| None,
         detach_grace: Duration::from_secs(2),
         detach_command: None,
+        disconnect_kills: false,
+        not_stopped: None,
+        call_reason: None,
+        too_old: |_| None,
         forget_step: None,
         has_addresses: false,
         returned: None,
@@ -384,11 +442,17 @@ impl Natives {
         jump: None,
         watch: None,
         thrown_type: None,
+        prepare: |_| Vec::new(),
+        settled: |_| None,
+        why: None,
+        version: None,
+        reverse: None,
+        go: None,
     };
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
+pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]

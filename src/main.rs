@@ -14,5 +14,8 @@ fn main() -> ExitCode {
     if typed.first().is_some_and(|word| word == "adapter") {
         return ExitCode::from(bugeye::translate::main(&typed[1..]));
     }
+    if let Some(code) = bugeye::translate::startup::main(&typed) {
+        return ExitCode::from(code);
+    }
     ExitCode::from(bugeye::cli::main(&typed))
 }

@@ -17,6 +17,20 @@ use std::collections::{HashMap, HashSet};
 
 use rustix::process::Signal;
 
+/// Opens a program's input for it: a FIFO whose writers are gone already must not block.
+///
+/// # Errors
+/// What the system says.
+pub fn open_stdin(path: &std::path::Path) -> std::io::Result<std::os::fd::OwnedFd> {
+    let stdin = rustix::fs::open(
+        path,
+        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    rustix::fs::fcntl_setfl(&stdin, rustix::fs::OFlags::empty())?;
+    Ok(stdin)
+}
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {

@@ -12,6 +12,7 @@ mod gather;
 mod inspect;
 mod logpoints;
 mod look;
+mod reverse;
 mod running;
 mod start;
 mod stopped;
@@ -75,6 +76,12 @@ enum Pending {
     Thrown,
     /// What was thrown, where the stop itself does not say.
     Reason(u64),
+    /// As `Reason`, by a native command.
+    Why(u64),
+    /// Whether the target is there, though the adapter says so.
+    Settled,
+    /// A recording begins; the program goes on after it.
+    Record,
     /// Its answer changes nothing.
     Quiet,
     /// The adapter's own command for it, then the request.
@@ -85,6 +92,9 @@ enum Pending {
 #[derive(Debug, Clone, PartialEq)]
 enum Config {
     Prelude,
+    /// A native command without which there is nothing to debug.
+    Prepare,
+    Version,
     Source {
         file: String,
         ids: Vec<u32>,
@@ -150,6 +160,10 @@ pub struct Session {
     /// Files that have breakpoints at the adapter now.
     sent_files: Vec<String>,
     functions_sent: bool,
+    /// Something was refused because the program ran: it is sent again at the next stop.
+    unsent: bool,
+    /// The adapter's ids of the breakpoints that `catch` made.
+    exception_ids: Vec<i64>,
     catch: Vec<String>,
     waiters: Vec<Waiter>,
     /// Counts resumes and stops, so that what was asked at one stop is not answered at another.
@@ -169,6 +183,9 @@ pub struct Session {
     until: Option<Breakpoint>,
     /// The first stop is to be the program's beginning.
     entering: bool,
+    /// A recording is to begin at the program's beginning; then, the stop at which it does.
+    to_record: bool,
+    recording_at: Option<crate::dap::types::StoppedBody>,
     standing: Option<Standing>,
     /// Where it stood before the resume under way, should the adapter refuse.
     stood: Option<Standing>,
@@ -226,6 +243,8 @@ impl Session {
             bound: BTreeMap::new(),
             sent_files: Vec::new(),
             functions_sent: false,
+            unsent: false,
+            exception_ids: Vec::new(),
             catch: Vec::new(),
             waiters: Vec::new(),
             epoch: 0,
@@ -237,6 +256,8 @@ impl Session {
             leaving: None,
             until: None,
             entering: false,
+            to_record: false,
+            recording_at: None,
             standing: None,
             stood: None,
             queue: VecDeque::new(),
@@ -397,6 +418,9 @@ impl Session {
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::GoOn(thread) => self.on_gone_on(thread, result),
             Pending::Reason(epoch) => self.on_reason(epoch, result),
+            Pending::Why(epoch) => self.on_why(epoch, result),
+            Pending::Settled => self.on_settled(result),
+            Pending::Record => self.on_recording(result),
             Pending::Thrown => self.on_thrown(result),
             Pending::Quiet => {}
             Pending::DetachFast(op) => self.on_detached_fast(op, &result),
@@ -485,7 +509,16 @@ impl Session {
             return Failure::timed_out(format!("{}: {} did not answer in time", what, self.via()))
                 .hint("the program may be busy: try again, or `bugeye pause` first");
         }
+        if self.is_not_stopped(message) {
+            return Failure::wrong_state(format!("{what}: the program is running"))
+                .hint("stop it where it is: bugeye pause");
+        }
         Failure::refused(format!("{what}: {}", (self.adapter.quirks.error_text)(&first_lines(message))))
+    }
+
+    /// Whether this is how the adapter refuses what it can't do while the program runs.
+    fn is_not_stopped(&self, message: &str) -> bool {
+        self.adapter.quirks.not_stopped == Some(message)
     }
 
     fn unsupported(&self, what: &str, instead: &str) -> Failure {

@@ -50,7 +50,7 @@ pub struct Launch {
 pub enum Order {
     /// Starts one more child, with the debuggee's FIFOs as its standard streams.
     Spawn { argv: Vec<String>, env: Vec<(String, String)>, cwd: PathBuf },
-    /// The debuggee's input is over: nothing here holds its FIFO open any longer.
+    /// The debuggee's input is over: nothing here could write to it any longer.
     CloseStdin {},
     /// Ends everything: first politely, after `grace_ms` by force.
     End { grace_ms: u64 },
@@ -252,7 +252,7 @@ impl Supervisor {
                         };
                         self.control.say(&report);
                     }
-                    Ok(Order::CloseStdin {}) => self.fifos.stdin = None,
+                    Ok(Order::CloseStdin {}) => self.fifos.end_stdin(&self.launch),
                     Ok(Order::End { grace_ms }) => return self.end(Duration::from_millis(grace_ms)),
                     Ok(Order::LetGo { pid }) => return self.let_go(pid),
                     Err(error) => self.control.say(&Report::Failed { message: format!("no such order: {error}") }),
@@ -301,7 +301,8 @@ impl Supervisor {
         };
         let stdin = match &self.launch.stdin_file {
             Some(file) => std::fs::File::open(file)?.into(),
-            None => open("stdin", self.fifos.stdin.is_some(), OFlags::RDONLY)?,
+            None if self.fifos.stdin.is_none() => Stdio::null(),
+            None => platform::open_stdin(&self.launch.stdio_dir.join("stdin"))?.into(),
         };
         let stdout = open("stdout", self.fifos.stdout.is_some(), OFlags::WRONLY)?;
         let stderr = open("stderr", self.fifos.stderr.is_some(), OFlags::WRONLY)?;
@@ -454,6 +455,14 @@ impl Fifos {
         };
         let stdin = if launch.stdin_file.is_none() { Some(open("stdin")?) } else { None };
         Ok(Self { stdin, stdout: Some(open("stdout")?), stderr: Some(open("stderr")?) })
+    }
+
+    /// Leaves a reader, so that what was written is kept for a program that has not opened its input yet.
+    fn end_stdin(&mut self, launch: &Launch) {
+        if self.stdin.is_some() {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            self.stdin = rustix::fs::open(launch.stdio_dir.join("stdin"), flags, Mode::empty()).ok();
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod bridge;
 mod dbgp;
 mod relay;
+pub mod startup;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -30,6 +31,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
+    ("startup", startup::prepare),
 ];
 
 /// What a translator is started with.
@@ -53,7 +55,10 @@ impl Streams {
     /// Gives these streams to a process that is about to be started.
     pub fn give_to(&self, command: &mut std::process::Command) -> std::io::Result<()> {
         let write = |path: &Path| std::fs::OpenOptions::new().append(true).open(path);
-        command.stdin(std::fs::File::open(&self.stdin)?).stdout(write(&self.stdout)?).stderr(write(&self.stderr)?);
+        command
+            .stdin(crate::platform::open_stdin(&self.stdin)?)
+            .stdout(write(&self.stdout)?)
+            .stderr(write(&self.stderr)?);
         Ok(())
     }
 }

@@ -414,6 +414,7 @@ every! {
     lldb_14: crate::sides::LLDB_14;
     lldb_19: crate::sides::LLDB_19;
     lldb_22: crate::sides::LLDB_22;
+    gdb: crate::sides::GDB;
     debugpy: crate::sides::DEBUGPY;
     ruby: crate::sides::RUBY;
     xdebug: crate::sides::XDEBUG;

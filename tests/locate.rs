@@ -77,7 +77,7 @@ fn cargo_run_is_built_and_debugged() {
     let report = bug.json(&["run", "--break", &sum, "--", "cargo", "run", "-q", "--", "4", "5"]);
     assert_eq!(place(&report), name_of(&sum));
     assert_eq!(local(&report, "sum"), "0");
-    bug.ok(&["unbreak", "all"]);
+    bug.ok(&["unbreak", "--all"]);
     has(&text(&bug, &["continue"]), &["exited: code 0", "9"]);
 }
 

@@ -39,31 +39,19 @@ pub const LLDB: Adapter = Adapter {
         eval_context: "watch",
         raw: |text| format!("`{text}"),
         raw_answer: without_echo,
-        counts_before_condition: false,
         hit_condition: |n| n.to_string(),
-        prelude: &[],
         hit_ids,
-        ignored_exceptions: &[],
-        skip_exceptions: &[],
-        check_condition: None,
-        assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (|_, _| "`frame variable --no-locals".into(), argument_names),
         catch_functions: &[("panic", "rust_panic")],
         catch_words: &[("throw", "cpp_throw"), ("raised", "cpp_throw"), ("catch", "cpp_catch")],
-        is_furniture: |_, _| false,
-        length: None,
         is_runtime,
-        is_library: |_| false,
         function_name: |name| without_hash(name).replace("_$u7b$", "{").replace("$u7b$", "{").replace("$u7d$", "}"),
         thread_name,
         error_text,
         tidy,
         is_opaque,
         shares_scopes: true,
-        any_function: None,
-        pages: true,
         count,
-        slice: None,
         exit_signal: |code, last_signal| {
             // An exit by a signal is told as its number, which exit(11) is too: only a stop by that signal decides.
             last_signal.filter(|name| signal_number(name) == Some(code)).map(Into::into)
@@ -74,11 +62,8 @@ pub const LLDB: Adapter = Adapter {
         has_addresses: true,
         returned: Some(("`thread info", returned)),
         is_nonsense: has_two_words,
-        runs_in_terminal: false,
-        attach_runs: false,
-        no_attach: None,
         entry_function: Some("main"),
-        output_events: false,
+        ..Quirks::PLAIN
     },
     natives: native::NATIVES,
 };
@@ -192,7 +177,7 @@ fn argument_names(answer: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_runtime(function: &str, file: Option<&str>) -> bool {
+pub(super) fn is_runtime(function: &str, file: Option<&str>) -> bool {
     // Libraries built elsewhere name their sources by relative paths or Rust's own root; code without sources has none,
     // or a name made of its module and function.
     if !file.is_some_and(|file| file.starts_with('/') && !file.starts_with("/rustc/") && !file.contains('`')) {
@@ -219,7 +204,7 @@ fn is_runtime(function: &str, file: Option<&str>) -> bool {
 }
 
 /// Rust's names end in a hash (`values::main::h0123456789abcdef`).
-fn without_hash(name: &str) -> &str {
+pub(super) fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => rest,
         _ => name,

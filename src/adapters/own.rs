@@ -330,6 +330,7 @@ mod tests {
             umask: None,
             stdin: Stdin::Interactive,
             stop_on_entry: true,
+            record: false,
             formatters: None,
             entry_in_source: false,
             catch: Vec::new(),

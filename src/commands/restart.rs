@@ -20,6 +20,10 @@ pub struct Restart {
     #[arg(long)]
     #[serde(default)]
     pub run: bool,
+    /// Record it this time, to go back with `back` and `reverse-continue`.
+    #[arg(long)]
+    #[serde(default)]
+    pub record: bool,
     #[command(flatten)]
     #[serde(flatten)]
     pub wait: WaitArgs,
@@ -32,7 +36,8 @@ impl Command for Restart {
 
     async fn run(self, cx: Context) -> Result<Report, Failure> {
         let live = cx.session()?;
-        let blueprint = live.blueprint.clone();
+        let mut blueprint = live.blueprint.clone();
+        blueprint.record |= self.record;
         cx.hub.end(&live, false).await;
         let view = View::default();
         let run = self.run.then(|| self.wait.to_wait(view));

@@ -76,6 +76,10 @@ pub struct LaunchArgs {
     #[arg(long)]
     #[serde(default)]
     pub stop_on_entry: bool,
+    /// Record it from its beginning, to go back with `back` and `reverse-continue` (gdb; thousands of times slower).
+    #[arg(long)]
+    #[serde(default)]
+    pub record: bool,
     /// A name for the session.
     #[arg(long)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,6 +159,7 @@ impl LaunchArgs {
             umask: cx.caller.umask,
             name: self.name,
             stop_on_entry: self.stop_on_entry,
+            record: self.record,
             breaks: self.breaks,
             ..Blueprint::default()
         })

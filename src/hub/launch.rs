@@ -40,6 +40,8 @@ pub struct Blueprint {
     pub stdin: Option<PathBuf>,
     pub name: Option<String>,
     pub stop_on_entry: bool,
+    /// Record it, so that one can go back.
+    pub record: bool,
     /// Breakpoints of this session alone, as typed.
     pub breaks: Vec<String>,
 }
@@ -134,6 +136,7 @@ impl Hub {
         let found = find::find_with(adapter, &self.paths, &self.config, &env_path)?;
         if let Target::Launch(launch) = &mut choice.target {
             launch.helper = helper(launch, &found.program);
+            choice.notes.extend(prepare_recording(launch, adapter)?);
         }
         let home = self.paths.runtime.join("home");
         crate::paths::create_private(&home)?;
@@ -257,6 +260,9 @@ impl Hub {
         }
         let is_here =
             |adapter: &&'static Adapter| find::find_with(adapter, &self.paths, &self.config, env_path).is_ok();
+        if let Some(recorder) = serving().find(|adapter| blueprint.record && adapter.natives.reverse.is_some()) {
+            return Ok(recorder);
+        }
         let mut candidates = serving();
         match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only),
@@ -286,6 +292,21 @@ async fn forget_spent(hub: Arc<Hub>, project: PathBuf, mut spends: mpsc::Unbound
     while let Some(id) = spends.recv().await {
         let _ = hub.edit_wishes(&project, |table| table.breakpoints.retain(|wish| wish.id != id));
     }
+}
+
+/// What a recording needs of the program's surroundings; says so.
+fn prepare_recording(launch: &mut Launch, adapter: &Adapter) -> Result<Option<String>, Failure> {
+    if !launch.record {
+        return Ok(None);
+    }
+    let Some(reverse) = adapter.natives.reverse else {
+        return Err(Failure::unsupported(format!("{} can't record a program to go back in", adapter.id))
+            .hint("gdb can, for C, C++ and Rust: --adapter gdb"));
+    };
+    let new: Vec<_> = reverse.env.iter().filter(|(name, _)| variable(&launch.env, name).is_none()).collect();
+    launch.env.extend(new.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    let names: Vec<&str> = new.iter().map(|(name, _)| *name).collect();
+    Ok((!names.is_empty()).then(|| format!("set for the recording: {}", names.join(", "))))
 }
 
 async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> Result<Choice, Failure> {
@@ -348,6 +369,7 @@ fn launch_of(blueprint: &Blueprint, program: PathBuf, args: Vec<String>) -> Laun
         umask: blueprint.umask,
         stdin: blueprint.stdin.clone().map_or(Stdin::Interactive, Stdin::File),
         stop_on_entry: blueprint.stop_on_entry,
+        record: blueprint.record,
         formatters: None,
         entry_in_source: false,
         catch: Vec::new(),
@@ -436,6 +458,7 @@ mod tests {
             umask: None,
             stdin: Stdin::Interactive,
             stop_on_entry: false,
+            record: false,
             formatters: None,
             entry_in_source: false,
             catch: Vec::new(),

@@ -77,6 +77,8 @@ pub struct Launch {
     pub umask: Option<u32>,
     pub stdin: Stdin,
     pub stop_on_entry: bool,
+    /// A recording to go back in is to begin at the program's beginning.
+    pub record: bool,
     /// A folder of the language toolchain's own value formatters, where it ships them apart.
     pub formatters: Option<PathBuf>,
     /// The program's own first function has source lines; one of the same name before it is the runtime's.

@@ -38,7 +38,7 @@ impl Session {
     /// All wishes that are to be at the adapter now, ours included.
     fn active_wishes(&self) -> Vec<Breakpoint> {
         let mut wishes: Vec<Breakpoint> = self.wishes.iter().filter(|wish| wish.enabled).cloned().collect();
-        if self.entering
+        if (self.entering || self.to_record)
             && let Some(function) = self.adapter.quirks.entry_function
         {
             wishes.push(internal(ENTRY_ID, function.into()));
@@ -142,10 +142,16 @@ impl Session {
     }
 
     fn add_conditions(&self, wish: &Breakpoint, breakpoint: &mut Json) {
+        let hits = wish.hits.filter(|hits| *hits > 1 && !self.counts_here(wish));
+        if let (Some(hits), Some(in_condition)) = (hits, self.adapter.quirks.hits_in_condition) {
+            let condition = in_condition(wish.id, hits, wish.condition.as_deref());
+            breakpoint["condition"] = Json::String(condition);
+            return;
+        }
         if let Some(condition) = &wish.condition {
             breakpoint["condition"] = Json::String(condition.clone());
         }
-        if let Some(hits) = wish.hits.filter(|hits| *hits > 1 && !self.counts_here(wish)) {
+        if let Some(hits) = hits {
             breakpoint["hitCondition"] = Json::String((self.adapter.quirks.hit_condition)(hits));
         }
     }
@@ -168,8 +174,13 @@ impl Session {
     /// Whether an exception is no stop: the program's way to leave, or a test's way to say that it is skipped.
     pub(super) fn is_ignored(&self, exception: &str) -> bool {
         let quirks = &self.adapter.quirks;
-        let tested = self.catch.is_empty() && !self.catch_words().is_empty();
-        quirks.ignored_exceptions.contains(&exception) || (tested && quirks.skip_exceptions.contains(&exception))
+        let skipped = self.wants_failures() && quirks.skip_exceptions.contains(&exception);
+        quirks.ignored_exceptions.contains(&exception) || skipped
+    }
+
+    /// Whether what is caught is what the program itself asks for: where its tests fail.
+    pub(super) fn wants_failures(&self) -> bool {
+        self.catch.is_empty() && !self.catch_words().is_empty()
     }
 
     /// Filters, and types by name where the adapter takes them.
@@ -286,6 +297,15 @@ impl Session {
         }
     }
 
+    /// What was refused because the program ran is sent again, now that it stands still.
+    pub(super) fn send_unsent(&mut self) {
+        if std::mem::take(&mut self.unsent) {
+            for (command, arguments, config) in self.breakpoint_requests(true) {
+                self.request(command, arguments, Pending::Update(config, 0), self.limits.request);
+            }
+        }
+    }
+
     /// Sends the wishes again for the session's own purposes; nobody waits for the answers.
     pub(super) fn refresh_breakpoints(&mut self) {
         for (command, arguments, config) in self.breakpoint_requests(false) {
@@ -324,13 +344,29 @@ impl Session {
                 }
                 return;
             }
-            Config::Prelude | Config::Exceptions => return,
+            Config::Exceptions => {
+                let refused = matches!(&result, Err(message) if self.is_not_stopped(message));
+                self.unsent |= refused;
+                if let Ok(body) = result {
+                    let made = read::<types::BreakpointsBody>(&body).breakpoints;
+                    self.exception_ids = made.iter().filter_map(|made| made.id).collect();
+                }
+                return;
+            }
+            Config::Prelude | Config::Prepare | Config::Version => return,
         };
         let answers = match result {
             Ok(body) => read::<types::BreakpointsBody>(&body).breakpoints,
             Err(message) => {
+                let refused = self.is_not_stopped(&message);
+                self.unsent |= refused;
                 for id in ids {
-                    self.bound.insert(id, pending_bound(super::gather::explain(&message)));
+                    let why = if refused {
+                        "the program is running: it takes hold at its next stop (bugeye pause)".into()
+                    } else {
+                        super::gather::explain(&message)
+                    };
+                    self.bound.insert(id, pending_bound(why));
                 }
                 return;
             }
@@ -351,6 +387,7 @@ impl Session {
             Place::Line { line, .. } => Some(*line),
             _ => None,
         });
+        let condition = self.wishes.iter().find(|wish| wish.id == id).and_then(|wish| wish.condition.clone());
         let line = answer.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
         let old = self.bound.get(&id);
         let hits = old.map_or(0, |bound| bound.binding.hits);
@@ -364,7 +401,10 @@ impl Session {
         };
         let why = (state == BindingState::Pending).then(|| match &answer.message {
             _ if unchecked.is_some() => unchecked.unwrap_or_default().into(),
-            Some(message) if !message.is_empty() => message.clone(),
+            Some(message) if !message.is_empty() => match condition {
+                Some(condition) => format!("{message} (its condition: {condition})"),
+                None => message.clone(),
+            },
             _ if asked_line.is_some() => "no code of this program comes from that line".into(),
             _ => "no function of that name in this program".into(),
         });
@@ -378,13 +418,15 @@ impl Session {
         let Some(adapter_id) = body.breakpoint.id else { return };
         let found = self.bound.iter().find(|(_, bound)| bound.adapter_id == Some(adapter_id)).map(|(id, _)| *id);
         let Some(id) = found else { return };
+        let before = self.bound.get(&id).map(|bound| bound.binding.clone());
         if body.reason == "removed" {
             self.bound.insert(id, pending_bound("the adapter removed it".into()));
         } else {
             self.bind(id, &body.breakpoint);
         }
-        if !is_internal(id) {
-            let binding = self.bound.get(&id).map(|bound| bound.binding.clone());
+        let binding = self.bound.get(&id).map(|bound| bound.binding.clone());
+        // Some adapters tell of every hit.
+        if !is_internal(id) && binding != before {
             self.record("breakpoint", None, json!({ "id": id, "binding": binding }));
         }
     }

@@ -252,6 +252,10 @@ impl Session {
                 self.put_value(id, index, Err("that is no expression".into()));
                 continue;
             }
+            if self.adapter.quirks.prints_only_pure && !is_pure(expression) {
+                self.put_value(id, index, Err(IMPURE.into()));
+                continue;
+            }
             self.ask_value(id, index, 0, expression, frame_id);
         }
         let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
@@ -352,22 +356,25 @@ impl Session {
         let opaque = (quirks.is_opaque)(value, variable.kind.as_deref());
         let text = (quirks.tidy)(value, variable.kind.as_deref());
         let count = variable.indexed_variables.or(variable.named_variables).and_then(|count| u64::try_from(count).ok());
-        let told = || (quirks.count)(value, variable.kind.as_deref());
-        let total = count.filter(|count| *count > 0).or_else(told);
+        // An adapter may give fewer than it says there are.
+        let told =
+            || (quirks.count)(value, variable.kind.as_deref()).filter(|_| quirks.pages_exactly || count.is_none());
+        let total = count.filter(|count| *count > 0).max(told());
         let from = if depth == 0 { view.from } else { 0 };
         let reference = variable.variables_reference;
         // A value asked for is gone down into as the view says; others only where their text says little.
         let wanted = view.depth > 1 && depth < view.depth;
         let needed = opaque && depth <= view.depth && gather.unasked < MAX_UNASKED;
         let paged = view.from > 0 && depth == 0 && !gather.look.expressions.is_empty();
-        let expand = reference > 0 && (wanted || needed || paged);
+        let left = count.map(|count| count.saturating_sub(from.into())).filter(|_| quirks.pages_exactly);
+        let expand = reference > 0 && (wanted || needed || paged) && left != Some(0);
         if expand && !wanted {
             gather.unasked += 1;
         }
         gather.nodes.push(Node {
             name: variable.name,
             text,
-            kind: variable.kind,
+            kind: variable.kind.as_deref().map(quirks.type_name),
             reference,
             total,
             depth,
@@ -383,7 +390,8 @@ impl Session {
             if quirks.pages {
                 // One more than is shown tells whether there are more.
                 arguments["start"] = json!(from);
-                arguments["count"] = json!(view.items.saturating_add(1));
+                let one_more = u64::from(view.items.saturating_add(1));
+                arguments["count"] = json!(left.map_or(one_more, |left| one_more.min(left)));
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }

@@ -95,6 +95,7 @@ impl Session {
     pub(super) fn on_threads(&mut self, op: OpId, result: Result<Json, String>) {
         let threads = match result {
             Ok(body) => read::<types::ThreadsBody>(&body).threads,
+            Err(message) if self.is_not_stopped(&message) => self.threads.clone(),
             Err(message) => {
                 let failure = self.adapter_failure("the threads can't be listed", &message);
                 return self.answer(op, Err(failure));
@@ -352,6 +353,20 @@ impl Session {
         {
             // Stopped by a function of the runtime, which has told the rest on standard error.
             let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
+            return self.answer(op, Ok(Answer::Exception(report)));
+        }
+        if self.adapter.natives.why.is_some() {
+            // The stop itself was asked.
+            let (kind, message) = match &standing.reason {
+                crate::model::Reason::Signal { name, detail } => (name.clone(), detail.clone()),
+                crate::model::Reason::Exception { text } => match text.split_once(": ") {
+                    Some((kind, message)) => (kind.to_string(), Some(message.to_string())),
+                    None => (text.clone(), None),
+                },
+                _ => (String::new(), None),
+            };
+            let report =
+                ExceptionReport { kind: quoted(&kind), message: message.as_deref().map(quoted), ..Default::default() };
             return self.answer(op, Ok(Answer::Exception(report)));
         }
         if !self.capabilities.has("supportsExceptionInfoRequest") {

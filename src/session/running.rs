@@ -28,10 +28,13 @@ impl Session {
             let failure = self.unsupported("running one thread alone", "let all threads go: bugeye continue");
             return self.answer(op, Err(failure));
         }
-        if matches!(how, Resume::Back | Resume::ReverseContinue) && !self.capabilities.has("supportsStepBack") {
+        let reverse = matches!(how, Resume::Back | Resume::ReverseContinue);
+        let native_reverse = self.adapter.natives.reverse.filter(|_| reverse);
+        if reverse && native_reverse.is_none() && !self.capabilities.has("supportsStepBack") {
             let failure = self.unsupported("going back in time", "run it again to an earlier place: bugeye restart");
             return self.answer(op, Err(failure));
         }
+        let steps = !matches!(how, Resume::Continue | Resume::ReverseContinue);
         let current = self.standing.as_ref().map_or(1, |standing| standing.thread);
         let mut arguments = json!({ "threadId": thread.unwrap_or(current) });
         if single {
@@ -39,7 +42,9 @@ impl Session {
         }
         let top = self.standing.as_ref().and_then(|standing| standing.report.as_ref()?.frames.first());
         self.leaving = top.filter(|_| how == Resume::Finish).map(|frame| frame.function.clone());
+        let native = native_reverse.map(|reverse| reverse.command(&how));
         let command = match how {
+            _ if native.is_some() => "evaluate",
             Resume::Continue => "continue",
             Resume::Next => "next",
             Resume::Step => "stepIn",
@@ -69,12 +74,17 @@ impl Session {
             self.next_queued();
             return;
         }
-        self.stepping = command != "continue";
+        self.stepping = steps;
         self.resuming = true;
         self.early = None;
         self.set_state(SessionState::Running);
-        self.record("continued", Some(current), json!({ "how": command }));
+        self.record("continued", Some(current), json!({ "how": native.unwrap_or(command) }));
         self.add_waiter(op, wait);
+        let (command, arguments) = match native {
+            Some(native) => self.native_request(native),
+            None if command == "continue" && !single => self.plain_continue(current),
+            None => (command, arguments),
+        };
         self.request(command, arguments, Pending::Resume(op), self.limits.request);
         if together {
             self.queue.clear();
@@ -92,7 +102,9 @@ impl Session {
             Err(message) => {
                 self.resuming = false;
                 self.early = None;
-                let failure = self.adapter_failure("the program could not be resumed", &message);
+                let failure = self
+                    .nothing_recorded(&message)
+                    .unwrap_or_else(|| self.adapter_failure("the program could not be resumed", &message));
                 self.fail_waiter(op, failure);
                 if self.standing.is_none()
                     && let Some(stood) = self.stood.take()
@@ -149,7 +161,7 @@ impl Session {
         if self.state == SessionState::Stopped {
             // Something else resumed it: a native command, or the adapter.
             self.epoch += 1;
-            self.standing = None;
+            self.stood = self.standing.take();
             self.end_gathers();
             self.set_state(SessionState::Running);
             self.record("continued", None, json!({ "how": "adapter" }));
@@ -239,7 +251,9 @@ impl Session {
                 Failure::wrong_state("the program is being let go already").hint("look: bugeye sessions --all");
             return self.answer(op, Err(failure));
         }
-        if self.state == SessionState::Starting {
+        if self.state == SessionState::Starting
+            || (self.state == SessionState::Held && self.adapter.quirks.disconnect_kills)
+        {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
         }
@@ -250,8 +264,19 @@ impl Session {
         self.until = None;
         self.refresh_breakpoints();
         self.out.push(Effect::Arm(Timer::Detach(op), self.adapter.quirks.detach_grace));
-        match (self.adapter.quirks.detach_command, self.state) {
-            (Some(command), SessionState::Stopped | SessionState::Held) => {
+        if self.adapter.quirks.disconnect_kills && self.state == SessionState::Running {
+            // Its stop leads on.
+            return self.send_pause(op);
+        }
+        self.let_go(op);
+    }
+
+    /// Lets the program go by the adapter's own command where it has one.
+    pub(super) fn let_go(&mut self, op: OpId) {
+        let still =
+            self.adapter.quirks.disconnect_kills || matches!(self.state, SessionState::Stopped | SessionState::Held);
+        match self.adapter.quirks.detach_command.filter(|_| still) {
+            Some(command) => {
                 let arguments = json!({ "expression": command, "context": "repl" });
                 self.request("evaluate", arguments, Pending::DetachFast(op), self.limits.request);
             }

@@ -17,10 +17,9 @@ impl Session {
         self.start = Some((op, run));
         self.wishes = wishes;
         self.catch = catch;
-        if let Target::Launch(launch) = &self.target
-            && launch.stop_on_entry
-        {
-            self.entering = true;
+        if let Target::Launch(launch) = &self.target {
+            self.entering = launch.stop_on_entry;
+            self.to_record = launch.record;
         }
         self.record("session.start", None, json!({ "adapter": self.adapter.id, "target": self.target_summary() }));
         let arguments = json!({
@@ -119,6 +118,10 @@ impl Session {
     }
 
     pub(super) fn on_launch(&mut self, result: Result<Json, String>) {
+        if let (Ok(_), Some(command)) = (&result, (self.adapter.natives.settled)(&self.target)) {
+            let arguments = json!({ "expression": (self.adapter.quirks.raw)(&command), "context": "repl" });
+            self.request("evaluate", arguments, Pending::Settled, self.limits.launch);
+        }
         if let Err(message) = result {
             let what = match &self.target {
                 Target::Launch(_) => "the program could not be started",
@@ -131,6 +134,16 @@ impl Session {
                 failure = failure.hint("does it run by itself? check the adapter, too: bugeye doctor");
             }
             self.fail_start(&failure);
+        }
+    }
+
+    /// A target that is there may be on its way already, and can't be asked then.
+    pub(super) fn on_settled(&mut self, result: Result<Json, String>) {
+        if let Err(message) = result
+            && message != super::SILENT
+            && !self.is_not_stopped(&message)
+        {
+            self.on_launch(Err(message));
         }
     }
 
@@ -149,6 +162,14 @@ impl Session {
         for (command, arguments) in self.adapter.quirks.prelude {
             let arguments = serde_json::from_str(arguments).unwrap_or(Json::Null);
             self.configure(command, arguments, Config::Prelude);
+        }
+        if let Some(command) = self.adapter.natives.version {
+            let arguments = json!({ "expression": (self.adapter.quirks.raw)(command), "context": "repl" });
+            self.configure("evaluate", arguments, Config::Version);
+        }
+        for command in (self.adapter.natives.prepare)(&self.target) {
+            let arguments = json!({ "expression": (self.adapter.quirks.raw)(&command), "context": "repl" });
+            self.configure("evaluate", arguments, Config::Prepare);
         }
         let mut checks = false;
         if let Some(check) = self.adapter.quirks.check_condition {
@@ -185,7 +206,16 @@ impl Session {
 
     pub(super) fn on_configured(&mut self, config: &Config, result: Result<Json, String>) {
         self.handshake.open = self.handshake.open.saturating_sub(1);
-        self.take_bindings(config, result);
+        match (config, result) {
+            (Config::Prepare, Err(message)) if message != super::SILENT => return self.on_launch(Err(message)),
+            (Config::Version, Ok(body)) => {
+                let text = read::<types::EvaluateBody>(&body).result;
+                let number = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+                let number = number.and_then(|number| number.split('-').next());
+                self.version = number.map(Into::into).or_else(|| self.version.take());
+            }
+            (_, result) => self.take_bindings(config, result),
+        }
         if self.handshake.open == 0 && !self.handshake.breakpoints_sent {
             return self.configure_breakpoints();
         }
@@ -450,9 +480,16 @@ impl Session {
             return self.end_now();
         }
         let starting = self.state == SessionState::Starting;
+        let too_old = (self.adapter.quirks.too_old)(&stderr_tail).filter(|_| starting);
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
         let mut failure = self.ended_failure();
-        if starting {
+        if let Some(what) = too_old {
+            failure = Failure::unsupported(what);
+            for hint in self.adapter.install.instead {
+                failure = failure.hint(*hint);
+            }
+        }
+        if starting && too_old.is_none() {
             failure = failure.hint("is it the right program? bugeye doctor");
         }
         self.out.push(Effect::Drain);

@@ -19,11 +19,21 @@ impl Session {
         let body: StoppedBody = read(body);
         match self.state {
             _ if self.exiting => {}
+            SessionState::Running if self.adapter.quirks.call_reason == Some(body.reason.as_str()) => self.called(),
             SessionState::Running if self.resuming => self.early_stop(body),
             SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
             SessionState::Stopped => self.queue_stop(body),
             _ => {}
+        }
+    }
+
+    /// An expression called a function of the program: it stands where it stood.
+    fn called(&mut self) {
+        if let Some(stood) = self.stood.take() {
+            self.epoch += 1;
+            self.standing = Some(stood);
+            self.set_state(SessionState::Stopped);
         }
     }
 
@@ -89,9 +99,23 @@ impl Session {
         self.epoch += 1;
         self.resuming = false;
         self.stood = None;
-        let ids = self.hit_wishes(&body);
+        if let Some(op) = self.detaching.filter(|_| self.adapter.quirks.disconnect_kills) {
+            return self.let_go(op);
+        }
+        self.send_unsent();
+        let mut ids = self.hit_wishes(&body);
+        if self.to_record && ids.contains(&ENTRY_ID) {
+            return self.begin_recording(body);
+        }
         if self.entering && !self.enter(&ids, &body) {
             return;
+        }
+        if !self.entering && ids.contains(&ENTRY_ID) {
+            self.entered();
+            ids.retain(|id| *id != ENTRY_ID);
+            if ids.is_empty() {
+                return self.go_on(body.thread_id);
+            }
         }
         if let Some(until) = self.until.take() {
             self.bound.remove(&until.id);
@@ -108,7 +132,10 @@ impl Session {
         if body.reason == "exception" || self.is_thrown(&body) {
             let wanted = self.wanted_types();
             if let (false, Some((expression, _))) = (wanted.is_empty(), self.adapter.natives.thrown_type) {
-                return self.ask_thrown_type(body, expression);
+                return self.ask_thrown(body, expression);
+            }
+            if let (true, Some(expression)) = (self.wants_failures(), self.adapter.quirks.handled) {
+                return self.ask_thrown(body, expression);
             }
         }
         let logs: Vec<&Breakpoint> =
@@ -148,7 +175,7 @@ impl Session {
         !entry
     }
 
-    fn entered(&mut self) {
+    pub(super) fn entered(&mut self) {
         self.entering = false;
         if self.bound.remove(&ENTRY_ID).is_some() {
             self.refresh_breakpoints();
@@ -199,7 +226,7 @@ impl Session {
         self.after_hits(ids);
     }
 
-    fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
+    pub(super) fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
         self.asked_to_pause = false;
         self.stops += 1;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
@@ -255,8 +282,10 @@ impl Session {
         }
         // A pause may be told as a signal, or as the end of a step of the adapter's own.
         let own_step = body.reason == "step" && !self.stepping;
+        let told_apart = self.adapter.natives.why.is_some() && body.reason != "pause";
         if self.asked_to_pause
             && ids.is_empty()
+            && !told_apart
             && (own_step || ["pause", "exception", "signal"].contains(&body.reason.as_str()))
         {
             let is_stop = signal.as_ref().is_none_or(|(name, _)| name == "SIGSTOP");
@@ -266,6 +295,12 @@ impl Session {
         }
         if let Some((name, detail)) = signal {
             return Reason::Signal { name, detail };
+        }
+        // A marker: the report asks.
+        if self.adapter.natives.why.is_some()
+            && (matches!(body.reason.as_str(), "signal" | "stopped") || self.is_caught(body))
+        {
+            return Reason::Exception { text: String::new() };
         }
         match body.reason.as_str() {
             "breakpoint" | "function breakpoint" | "instruction breakpoint" => {
@@ -287,6 +322,11 @@ impl Session {
         }
     }
 
+    /// Whether a breakpoint that `catch` made was hit.
+    fn is_caught(&self, body: &StoppedBody) -> bool {
+        body.hit_breakpoint_ids.iter().any(|id| self.exception_ids.contains(id))
+    }
+
     fn is_thrown(&self, body: &StoppedBody) -> bool {
         // A throw that a filter caught may be told as a breakpoint of the adapter's own.
         body.reason == "breakpoint" && self.hit_wishes(body).is_empty() && !self.wanted_types().is_empty()
@@ -297,14 +337,15 @@ impl Session {
         self.catch.iter().filter_map(|word| word.split_once(' ')).map(|(_, kind)| kind.trim()).collect()
     }
 
-    fn ask_thrown_type(&mut self, body: StoppedBody, expression: &str) {
+    /// Asks in the frame of an exception whether it is one to stop at.
+    fn ask_thrown(&mut self, body: StoppedBody, expression: &str) {
         let thread = body.thread_id.unwrap_or(1);
         self.thrown = Some((body, expression.to_string()));
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
         self.request("stackTrace", arguments, Pending::Thrown, self.limits.inspect);
     }
 
-    /// The frame came, or then the type: the wanted ones are a stop.
+    /// The frame came, or then the answer: the wanted ones are a stop.
     pub(super) fn on_thrown(&mut self, result: Result<Json, String>) {
         let Some((body, expression)) = self.thrown.take() else { return };
         if !expression.is_empty() {
@@ -319,6 +360,9 @@ impl Session {
         let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
         let text = (self.adapter.quirks.tidy)(&value.result, value.kind.as_deref());
         let wanted = self.wanted_types();
+        if wanted.is_empty() {
+            return if text == "True" { self.go_on(body.thread_id) } else { self.stand(&body, &[]) };
+        }
         let matches = self.adapter.natives.thrown_type.is_none_or(|(_, is)| wanted.iter().any(|kind| is(&text, kind)));
         // What can't be told is shown rather than missed.
         if matches || text.is_empty() {
@@ -339,7 +383,8 @@ impl Session {
         self.early = None;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
         self.set_state(SessionState::Running);
-        self.request("continue", json!({ "threadId": thread }), Pending::GoOn(thread), self.limits.request);
+        let (command, arguments) = self.plain_continue(thread);
+        self.request(command, arguments, Pending::GoOn(thread), self.limits.request);
     }
 
     /// A program that can't be let go on has stopped after all.
@@ -360,15 +405,22 @@ impl Session {
     /// Collects the report of the stop just made.
     pub(super) fn report(&mut self) {
         let view = self.waiters.first().map_or_else(View::default, |waiter| waiter.view);
-        if let Some(Standing { reason: Reason::Watch { .. }, .. }) = &self.standing {
-            self.ask_watch_values();
-        }
         if let Some(Standing { reason: Reason::Exception { text }, thread, .. }) = &self.standing
             && text.is_empty()
-            && self.capabilities.has("supportsExceptionInfoRequest")
         {
-            let arguments = json!({ "threadId": thread });
-            self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
+            if let Some((command, _)) = self.adapter.natives.why {
+                let arguments = json!({ "expression": (self.adapter.quirks.raw)(command), "context": "repl" });
+                self.request("evaluate", arguments, Pending::Why(self.epoch), self.limits.inspect);
+            } else if self.capabilities.has("supportsExceptionInfoRequest") {
+                let arguments = json!({ "threadId": thread });
+                self.request("exceptionInfo", arguments, Pending::Reason(self.epoch), self.limits.inspect);
+            }
+        }
+        if let Some(Standing { reason, .. }) = &self.standing {
+            let unknown = matches!(reason, Reason::Exception { text } if text.is_empty()) && !self.watches.is_empty();
+            if unknown || matches!(reason, Reason::Watch { .. }) {
+                self.ask_watch_values();
+            }
         }
         let frames = if self.may_be_elsewhere() { view.frames.max(LIBRARY_FRAMES) } else { view.frames };
         let look = Look { frames, locals: Locals::Selected, view, ..Look::default() };
@@ -411,6 +463,20 @@ impl Session {
             self.last_signal = Some(name.clone());
         }
         if let Some(standing) = &mut self.standing {
+            standing.reason = reason;
+        }
+    }
+
+    /// As [`Session::on_reason`], by the debugger's own words.
+    pub(super) fn on_why(&mut self, epoch: u64, result: Result<Json, String>) {
+        let (true, Ok(body), Some((_, read_why))) = (epoch == self.epoch, result, self.adapter.natives.why) else {
+            return;
+        };
+        let reason = read_why(&read::<types::EvaluateBody>(&body).result);
+        if let Some(Reason::Signal { name, .. }) = &reason {
+            self.last_signal = Some(name.clone());
+        }
+        if let (Some(standing), Some(reason)) = (&mut self.standing, reason) {
             standing.reason = reason;
         }
     }
@@ -481,6 +547,9 @@ impl Session {
 
 /// A crash on the way to the beginning, told from the loader's own stop.
 fn is_fatal(body: &StoppedBody) -> bool {
+    if body.reason == "signal" {
+        return true;
+    }
     let signal = body.description.as_deref().and_then(|text| text.strip_prefix("signal "));
     signal.is_some_and(|signal| !signal.starts_with("SIGSTOP") && !signal.starts_with("SIGTRAP"))
 }

@@ -190,14 +190,25 @@ impl Session {
 
     pub(super) fn on_watch_values(&mut self, result: Result<Json, String>) {
         let (Some(watching), Ok(body)) = (self.adapter.natives.watch, result) else { return };
-        let values = (watching.values)(&read::<EvaluateBody>(&body).result);
+        let text = read::<EvaluateBody>(&body).result;
+        let values = (watching.values)(&text);
         let Some(standing) = &mut self.standing else { return };
+        let gone = (watching.gone)(&text);
+        let (over, left) = std::mem::take(&mut self.watches).into_iter().partition(|w| gone.contains(&w.number));
+        self.watches = left;
+        if !over.is_empty() {
+            let over: Vec<Watched> = over;
+            let names: Vec<String> = over.iter().map(|w| format!("{} {}", w.line.id, w.line.expression)).collect();
+            let text = format!("watch {} is over: its function has returned", names.join(", "));
+            standing.reason = Reason::Other { text };
+            return;
+        }
         let Reason::Watch { id, expression, old, new } = &mut standing.reason else { return };
         for watch in &mut self.watches {
             let Some((_, before, now)) = values.iter().find(|(number, ..)| *number == watch.number) else { continue };
             let changed = watch.line.value != *now;
             // Without a number in the event, the one whose value changed is the one.
-            if *id == watch.line.id || (*id == 0 && changed) {
+            if *id == watch.line.id || (*id == 0 && (changed || values.len() == 1)) {
                 watch.line.hits += 1;
                 *id = watch.line.id;
                 expression.clone_from(&watch.line.expression);

@@ -76,6 +76,9 @@ pub const LLDB_19: Side = NATIVE;
 pub const LLDB_14: Side = Side { name: "lldb 14", fetched: Some(("14", "lldb-14")), ..NATIVE };
 pub const LLDB_22: Side = Side { name: "lldb 22", fetched: Some(("22", "lldb-22")), ..NATIVE };
 
+pub const GDB: Side =
+    Side { name: "gdb 16", adapter: "gdb", fetched: Some(("gdb", "gdb-16")), raw: ("output n", "5"), ..NATIVE };
+
 pub const DEBUGPY: Side = Side {
     name: "debugpy",
     adapter: "debugpy",
@@ -145,7 +148,8 @@ pub const PERL: Side = Side {
 
 impl Side {
     pub fn bug(&self) -> Bug {
-        let bug = Bug::new(self.language);
+        let mut bug = Bug::new(self.language);
+        bug.env.push(("BUGEYE_ADAPTER".into(), self.adapter.into()));
         if let Some((asked, name)) = self.fetched {
             let path = fetched(asked, name);
             std::fs::create_dir_all(bug.home().join("config")).unwrap();

@@ -38,12 +38,14 @@ pub const NATIVES: Natives = Natives {
         remove: |number| format!("watchpoint delete {number}"),
         list: "watchpoint list",
         values,
+        gone: |_| Vec::new(),
         stopped: |stopped: &StoppedBody| number_after(stopped.description.as_deref()?, "watchpoint "),
     }),
     // The second argument of __cxa_throw is the type's description, whose second word points to the mangled name.
     thrown_type: Some(("*(char **)((unsigned long)$arg2 + 8)", |value, wanted| {
         value.trim_matches('"').trim_start_matches('*') == mangled(wanted)
     })),
+    ..Natives::NONE
 };
 
 /// LLDB reports a failed command as text that begins with `error:`.

@@ -128,6 +128,7 @@ fn launch_target(adapter: &Adapter, stop_on_entry: bool) -> Target {
         umask: None,
         stdin: Stdin::Interactive,
         stop_on_entry,
+        record: false,
         formatters: None,
         entry_in_source: false,
         catch: Vec::new(),
