@@ -1,6 +1,14 @@
 //! Targets that are not started here, with the real debuggers' servers: processes by name, addresses, core files; and
 //! adapters of the user's own.
 
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed; clippy.toml's leave for tests does not reach their helpers"
+)]
+
 mod support;
 
 use std::fs;
@@ -281,4 +289,39 @@ fn an_adapter_of_one_s_own() {
     )
     .unwrap();
     bug.run(&["start", &plain]).fails(2, "config.toml:3: there is no placeholder `{progam}`");
+}
+
+/// The tables of `docs/own-adapters.md`, in their order.
+fn documented() -> Vec<String> {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/own-adapters.md")).unwrap();
+    page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_string()).collect()
+}
+
+#[test]
+fn the_documented_adapters_are_ones_that_can_be_read_and_the_first_two_run() {
+    let mut bug = Bug::new("c");
+    fs::create_dir_all(bug.home().join("config")).unwrap();
+    let file = bug.home().join("config/config.toml");
+    let tables = documented();
+    assert!(tables.len() > 7, "{}", tables.len());
+    for table in &tables {
+        fs::write(&file, table).unwrap();
+        bug.ok(&["config"]);
+    }
+    fs::write(&file, format!("{}\n{}", tables[0], tables[1])).unwrap();
+    bug.env.push(("PYTHONPATH".into(), debugpy().to_str().unwrap().into()));
+    let script = bug.write("add.snake", "def add(a, b):\n    return a + b\nprint(add(1, 2))\n");
+    has(&bug.ok(&["run", &script, "--break", &format!("{script}:2")]), &["a=1  b=2", "via snake"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0", "output: 3"]);
+    bug.ok(&["stop"]);
+    let copy = bug.path("echo.bin");
+    fs::copy(program("c/loop_stdin.c"), &copy).unwrap();
+    let place = at("c/loop_stdin.c", "body");
+    bug.ok(&["start", &copy, "--break", &place]);
+    bug.ok(&["input", "3"]);
+    bug.ok(&["input", "--eof"]);
+    has(&bug.ok(&["continue"]), &["stopped: breakpoint", &place, "via my-lldb"]);
+    has(&bug.ok(&["print", "acc"]), &["acc = 1"]);
+    bug.ok(&["unbreak", "--all"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0", "output: "]);
 }
