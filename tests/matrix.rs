@@ -20,27 +20,34 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 4] = [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY];
+const SIDES: [&Side; 7] =
+    [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY, &sides::RUBY, &sides::XDEBUG, &sides::PERL];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
-    ("continue --thread", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "all threads go on together"),
-    ("watch NAME", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --read", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --access", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --condition EXPR", &["debugpy"], "no data breakpoints"),
-    ("memory read ADDR --count N", &["debugpy"], "Python shows no memory"),
-    ("memory read &NAME --format hex", &["debugpy"], "Python shows no memory"),
-    ("memory write ADDR BYTES", &["debugpy"], "Python shows no memory"),
-    ("registers", &["debugpy"], "Python has no registers"),
-    ("registers NAME", &["debugpy"], "Python has no registers"),
-    ("disassemble", &["debugpy"], "no machine code"),
-    ("disassemble --count N", &["debugpy"], "no machine code"),
-    ("disassemble --source", &["debugpy"], "no machine code"),
-    ("print NAME --format address", &["debugpy"], "a name has no address"),
-    ("back", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "no recording to go back in"),
-    ("reverse-continue", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "no recording to go back in"),
+    ("continue --thread", EVERY, "all threads go on together"),
+    ("watch NAME", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --access", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
+    ("memory read ADDR --count N", SCRIPTS, "the language shows no memory"),
+    ("memory read &NAME --format hex", SCRIPTS, "the language shows no memory"),
+    ("memory write ADDR BYTES", SCRIPTS, "the language shows no memory"),
+    ("registers", SCRIPTS, "the language has no registers"),
+    ("registers NAME", SCRIPTS, "the language has no registers"),
+    ("disassemble", SCRIPTS, "no machine code"),
+    ("disassemble --count N", SCRIPTS, "no machine code"),
+    ("disassemble --source", SCRIPTS, "no machine code"),
+    ("print NAME --format address", SCRIPTS, "a name has no address"),
+    ("jump FILE:LINE", &["ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
+    ("back", EVERY, "no recording to go back in"),
+    ("reverse-continue", EVERY, "no recording to go back in"),
 ];
+
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "ruby", "xdebug", "perl"];
+
+/// Languages without machine code of their own.
+const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.
 type Step = (&'static str, &'static str, &'static [&'static str]);

@@ -20,8 +20,11 @@ use crate::model::{Breakpoint, Launch, SessionState, Stdin, Target};
 use crate::output::Ring;
 use crate::process::{Plan, Supervised};
 use crate::runner;
-use crate::session::{Answer, Limits, Op, Session, Wait};
+use crate::session::{Answer, Limits, Op, Session, Stream, Wait};
 use crate::translate;
+
+/// Lines of a program's output that go with the failure to start it.
+const LAST_WORDS: usize = 6;
 
 /// What a session was asked for; enough to start it again.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +94,7 @@ impl Hub {
                     self.remove(&alias);
                 }
                 self.forget_own(&project, &alias);
-                Err(failure)
+                Err(with_last_words(failure, &live))
             }
         }
     }
@@ -285,6 +288,16 @@ pub(super) fn asked_adapter(blueprint: &Blueprint) -> Result<Option<&'static Ada
         let known: Vec<&str> = adapters::all().iter().map(|adapter| adapter.id).collect();
         Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
     })
+}
+
+/// A program that ended before it was held may have said why: its last lines go with the failure.
+fn with_last_words(failure: Failure, live: &Live) -> Failure {
+    let part = lock(&live.handle.output).since(0);
+    let said: String =
+        part.chunks.into_iter().filter(|chunk| chunk.stream != Stream::Console).map(|c| c.text).collect();
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(LAST_WORDS));
+    last.fold(failure, |failure, line| failure.cause(crate::render::quoted(line)))
 }
 
 /// A breakpoint that stopped once is no wish any more. Ends with the session.

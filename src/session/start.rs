@@ -276,6 +276,8 @@ impl Session {
         if !self.state.is_live() {
             return;
         }
+        // What the program said may be the reason.
+        self.out.push(Effect::Drain);
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));
         }

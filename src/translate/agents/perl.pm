@@ -177,6 +177,10 @@ sub answer {
         respond($command, $id, {});
     } elsif ($command eq 'feature_set') {
         respond($command, $id, { success => 1 });
+    } elsif ($command eq 'x_modules') {
+        my %all = ($0 => real_path($0), map { defined $INC{$_} ? ($_ => real_path($INC{$_})) : () } keys %INC);
+        respond($command, $id, {},
+            map { sprintf '<module name="%s" path="%s"/>', escaped($_), escaped($all{$_}) } sort keys %all);
     } elsif ($command eq 'stack_get') {
         respond($command, $id, {}, stack());
     } elsif ($command eq 'context_get') {
@@ -285,10 +289,29 @@ sub set {
     };
     $points{$id} = $point;
     bind_point($point);
-    my $resolved = $point->{kind} eq 'exception' || $point->{bound};
+    my $resolved = $point->{kind} eq 'exception' || $point->{bound} || foreseen($point);
     my %told = (id => $id, resolved => $resolved ? 'resolved' : 'unresolved');
     $told{lineno} = $point->{bound}[1] if $point->{bound} && $point->{kind} ne 'call';
     return \%told;
+}
+
+# Whether a breakpoint will plainly have a place once its file is compiled: a statement begins on its line.
+sub foreseen {
+    my $point = shift;
+    my $called = $point->{kind} eq 'call';
+    local ($/, $_) = ("\n");
+    open my $source, '<', $called ? real_path($0) : $point->{file} or return 0;
+    my ($number, $begins, $prose) = (0, 1, 0);
+    while (my $line = <$source>) {
+        $number++;
+        last if $line =~ /^__(?:END|DATA)__\b/;
+        return 1 if $called && !$prose && $line =~ /^\s*sub\s+(?:main::)?\Q$point->{name}\E\b/;
+        $prose = $1 ne 'cut' if $line =~ /^=([a-z]\w*)/;
+        next if $prose || $line =~ /^\s*(?:#|=cut|$)/;
+        return $begins && $line =~ /^\s*(?![{}\s)]|sub\b|else\b|package\b|use\b|no\b)\S/ ? 1 : 0 if !$called && $number == $point->{line};
+        $begins = $line =~ /[;{}]\s*(?:#.*)?$/;
+    }
+    return 0;
 }
 
 sub bind_point {
@@ -689,7 +712,9 @@ sub quoted {
 {
     require Cwd;
     $Devel::Bugeye::start = Cwd::getcwd();
-    @INC = grep { !m{/engine-\d+$} } @INC;
+    # The program's own list of what is loaded, and from where, is as it would be without us.
+    @INC = grep { !m{engine-\d+$} } @INC;
+    delete $INC{'Devel/Bugeye.pm'};
     socket $socket, Socket::PF_UNIX(), Socket::SOCK_STREAM(), 0 or die "bugeye: $!\n";
     connect $socket, Socket::pack_sockaddr_un('{socket}') or die "bugeye: $!\n";
     my $version = sprintf '%vd', $^V;

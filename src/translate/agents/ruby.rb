@@ -124,6 +124,7 @@ module Bugeye
         respond(command, id)
       when "feature_set" then respond(command, id, success: 1)
       when "x_threads" then respond(command, id, {}, threads)
+      when "x_modules" then respond(command, id, {}, modules)
       when "stack_get" then in_thread(thread, command, id) { stack(thread) }
       when "context_get" then in_thread(thread, command, id) { context(level(thread, options["d"]), options["c"]) }
       when "property_get" then in_thread(thread, command, id) { property(options["n"], options["p"].to_i) }
@@ -169,6 +170,12 @@ module Bugeye
       all.map do |thread|
         name = thread.equal?(Thread.main) ? "main" : thread.name || "thread #{number(thread)}"
         %(<thread id="#{number(thread)}" name="#{escape(name)}"/>)
+      end.join
+    end
+
+    def modules
+      ([File.expand_path($0)] + $LOADED_FEATURES).map do |path|
+        %(<module name="#{escape(File.basename(path))}" path="#{escape(path)}"/>)
       end.join
     end
 
