@@ -513,6 +513,9 @@ impl Session {
             return Failure::wrong_state(format!("{what}: the program is running"))
                 .hint("stop it where it is: bugeye pause");
         }
+        if let Some((text, instead)) = unsupported(message) {
+            return Failure::unsupported(format!("{what}: {text}")).hint(instead);
+        }
         Failure::refused(format!("{what}: {}", (self.adapter.quirks.error_text)(&first_lines(message))))
     }
 
@@ -557,6 +560,13 @@ impl Session {
 const SILENT: &str = "\u{0}no answer";
 
 /// Compilers' error texts are long; the first lines say it.
+/// What an adapter of ours says it does not support, `unsupported: WHAT; INSTEAD`, and what works instead.
+#[must_use]
+pub fn unsupported(message: &str) -> Option<(&str, &str)> {
+    let text = message.strip_prefix("unsupported: ")?;
+    Some(text.split_once("; ").unwrap_or((text, "what it can do: bugeye doctor")))
+}
+
 fn first_lines(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim().is_empty()).take(3);
     lines.map(crate::render::quoted).collect::<Vec<_>>().join("\n  ")

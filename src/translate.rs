@@ -6,6 +6,7 @@
 
 mod bridge;
 mod dbgp;
+mod java;
 mod relay;
 pub mod startup;
 
@@ -32,6 +33,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
     ("startup", startup::prepare),
+    ("java", java::java),
 ];
 
 /// What a translator is started with.

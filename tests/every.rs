@@ -419,4 +419,5 @@ every! {
     ruby: crate::sides::RUBY;
     xdebug: crate::sides::XDEBUG;
     perl: crate::sides::PERL;
+    java: crate::sides::JAVA;
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::Value;
 use crate::render::{Page, Render, quoted};
-use crate::session::{IMPURE, Look, Op};
+use crate::session::{IMPURE, Look, Op, unsupported};
 
 /// Show the value of an expression, without side effects where the debugger can tell
 ///
@@ -146,6 +146,9 @@ impl Command for Print {
                     values.push(Named { expression, value: None, error: Some(failure.message) });
                 }
                 Err(message) if single => {
+                    if let Some((what, instead)) = unsupported(&message) {
+                        return Err(Failure::unsupported(format!("`{expression}` can't be read: {what}")).hint(instead));
+                    }
                     return Err(Failure::refused(format!("`{expression}` can't be read: {message}"))
                         .hint("what there is: bugeye locals"));
                 }

@@ -258,14 +258,15 @@ impl Hub {
         }
         let serving = || able().filter(|adapter| adapter.languages.contains(&choice.language));
         let default = self.config.default_adapter().and_then(|name| adapters::by_name(&name));
+        let recorder = serving().find(|adapter| blueprint.record && adapter.natives.reverse.is_some());
+        if let Some(recorder) = recorder {
+            return Ok(recorder);
+        }
         if let Some(default) = serving().find(|adapter| default.is_some_and(|wanted| std::ptr::eq(wanted, *adapter))) {
             return Ok(default);
         }
         let is_here =
             |adapter: &&'static Adapter| find::find_with(adapter, &self.paths, &self.config, env_path).is_ok();
-        if let Some(recorder) = serving().find(|adapter| blueprint.record && adapter.natives.reverse.is_some()) {
-            return Ok(recorder);
-        }
         let mut candidates = serving();
         match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only),

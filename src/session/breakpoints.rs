@@ -41,13 +41,12 @@ impl Session {
         if (self.entering || self.to_record)
             && let Some(function) = self.adapter.quirks.entry_function
         {
-            wishes.push(internal(ENTRY_ID, function.into()));
+            wishes.push(internal(ENTRY_ID, (self.adapter.quirks.function_in)(&self.target, function)));
         }
         wishes.extend(self.until.clone());
-        for (index, word) in self.catch_words().iter().enumerate() {
-            let function = self.adapter.quirks.catch_functions.iter().find(|(name, _)| name == word);
-            if let (Some((_, function)), Ok(index)) = (function, u32::try_from(index)) {
-                wishes.push(internal(CATCH_ID - index.min(15), (*function).into()));
+        for ((word, function), index) in self.adapter.quirks.catch_functions.iter().zip(0..16) {
+            if self.catch_words().iter().any(|caught| caught == word) {
+                wishes.push(internal(CATCH_ID - index, (*function).into()));
             }
         }
         wishes
@@ -64,7 +63,7 @@ impl Session {
     /// The word whose function breakpoint was hit.
     pub(super) fn caught_word(&self, ids: &[u32]) -> Option<&str> {
         let index = ids.iter().find_map(|id| CATCH_ID.checked_sub(*id)).filter(|index| *index < 16)?;
-        self.catch_words().get(usize::try_from(index).ok()?).map(String::as_str)
+        self.adapter.quirks.catch_functions.get(usize::try_from(index).ok()?).map(|(word, _)| *word)
     }
 
     /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.
@@ -133,7 +132,8 @@ impl Session {
 
     fn function_breakpoint(&self, wish: &Breakpoint) -> Json {
         let name = match &wish.place {
-            Place::Function { name, .. } => name.clone(),
+            Place::Function { name, .. } if is_internal(wish.id) => name.clone(),
+            Place::Function { name, .. } => (self.adapter.quirks.function_in)(&self.target, name),
             other => other.to_string(),
         };
         let mut breakpoint = json!({ "name": name });

@@ -35,7 +35,8 @@ impl Session {
             "supportsRunInTerminalRequest": self.adapter.quirks.runs_in_terminal,
             "supportsMemoryReferences": true,
         });
-        self.request("initialize", arguments, Pending::Initialize, self.limits.initialize);
+        let limit = self.limits.initialize.max(self.adapter.quirks.first_answer);
+        self.request("initialize", arguments, Pending::Initialize, limit);
     }
 
     /// What the record keeps of the target: never the environment.
@@ -482,16 +483,9 @@ impl Session {
             return self.end_now();
         }
         let starting = self.state == SessionState::Starting;
-        let too_old = (self.adapter.quirks.too_old)(&stderr_tail).filter(|_| starting);
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
         let mut failure = self.ended_failure();
-        if let Some(what) = too_old {
-            failure = Failure::unsupported(what);
-            for hint in self.adapter.install.instead {
-                failure = failure.hint(*hint);
-            }
-        }
-        if starting && too_old.is_none() {
+        if starting {
             failure = failure.hint("is it the right program? bugeye doctor");
         }
         self.out.push(Effect::Drain);

@@ -94,6 +94,19 @@ pub const DEBUGPY: Side = Side {
     ..NATIVE
 };
 
+pub const JAVA: Side = Side {
+    name: "java",
+    adapter: "java",
+    language: "java",
+    fixture: "java/Every.java",
+    scope: "Every.",
+    main: "Every.main",
+    boom: "IllegalStateException",
+    module: "",
+    raw: ("classes Every", "Every$Thing"),
+    ..NATIVE
+};
+
 pub const RUBY: Side = Side {
     name: "ruby",
     adapter: "ruby",
@@ -155,6 +168,9 @@ impl Side {
     pub fn bug(&self) -> Bug {
         let mut bug = Bug::new(self.language);
         bug.env.push(("BUGEYE_ADAPTER".into(), self.adapter.into()));
+        if self.language == "java" {
+            std::os::unix::fs::symlink(fixtures::java(), bug.home().join("data/adapters/java")).unwrap();
+        }
         if let Some((asked, name)) = self.fetched {
             let path = fetched(asked, name);
             std::fs::create_dir_all(bug.home().join("config")).unwrap();
@@ -194,13 +210,16 @@ impl Side {
     pub fn outside(&self, mode: &str) -> Vec<String> {
         let program = self.program();
         let file = fixtures::folder(self.language).join(&program).display().to_string();
+        if self.language == "java" {
+            let agent = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0";
+            return ["java", agent, "-jar", &file, mode].map(Into::into).to_vec();
+        }
         let interpreter = match self.language {
             "python" => Some("python3"),
             "js" => Some("node"),
             "ruby" => Some("ruby"),
             "php" => Some("php"),
             "perl" => Some("perl"),
-            "java" => Some("java"),
             _ => None,
         };
         interpreter.map(Into::into).into_iter().chain([file, mode.into()]).collect()
