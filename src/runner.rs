@@ -510,8 +510,10 @@ impl Runner {
         let spare = self.finishing.unwrap_or(false);
         let pid = self.session.snapshot().pid;
         self.deadlines.clear();
-        // The writer sends what is queued, such as a last `disconnect`, then closes.
-        self.to_adapter = None;
+        if !(spare && self.session.is_left_abruptly()) {
+            // The writer sends what is queued, such as a last `disconnect`, then closes.
+            self.to_adapter = None;
+        }
         if let (true, false, Some(pid)) = (spare, self.attached, pid) {
             return self.supervised.let_go(pid).await;
         }

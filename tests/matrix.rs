@@ -20,8 +20,16 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 7] =
-    [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY, &sides::RUBY, &sides::XDEBUG, &sides::PERL];
+const SIDES: [&Side; 8] = [
+    &sides::LLDB_14,
+    &sides::LLDB_19,
+    &sides::LLDB_22,
+    &sides::DEBUGPY,
+    &sides::DELVE,
+    &sides::RUBY,
+    &sides::XDEBUG,
+    &sides::PERL,
+];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
@@ -29,6 +37,8 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("watch NAME", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", SCRIPTS, "no data breakpoints"),
     ("watch NAME --access", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", &["delve"], "variables on the stack are watched for writes alone"),
+    ("watch NAME --access", &["delve"], "variables on the stack are watched for writes alone"),
     ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
     ("memory read ADDR --count N", SCRIPTS, "the language shows no memory"),
     ("memory read &NAME --format hex", SCRIPTS, "the language shows no memory"),
@@ -39,12 +49,14 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("disassemble --count N", SCRIPTS, "no machine code"),
     ("disassemble --source", SCRIPTS, "no machine code"),
     ("print NAME --format address", SCRIPTS, "a name has no address"),
+    ("modules", &["delve"], "a Go program is one file"),
+    ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
     ("jump FILE:LINE", &["ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
     ("back", EVERY, "no recording to go back in"),
     ("reverse-continue", EVERY, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "ruby", "xdebug", "perl"];
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "delve", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
 const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
@@ -69,7 +81,7 @@ const SCRIPT: &[Step] = &[
     ("source", "source", &[">"]),
     ("source FILE:LINE --context N", "source {return} --context 1", &["return"]),
     ("list FILE:LINE", "list {return}", &["return"]),
-    ("source --function", "source --function", &["{function}"]),
+    ("source --function", "source --function", &["work"]),
     ("backtrace", "backtrace", &["0 {function}", "{main}"]),
     ("bt --limit N", "bt --limit 1", &["0 {function}"]),
     ("stack N", "stack 2", &["{function}"]),
@@ -182,6 +194,9 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
+        let reads = !HOLES.iter().any(|(row, names, _)| *row == "watch NAME --read" && names.contains(&side.name));
+        let all = if reads { "watch remove 1; watch remove 2; watch remove 3" } else { "watch remove 1" };
+        let last = if reads { "watch remove 4" } else { "watch remove 2" };
         let mut filled = text
             .replace("{program}", &side.program())
             .replace("{function}", &side.function("work"))
@@ -192,8 +207,8 @@ impl Variant {
             .replace("{rawed}", side.raw.1)
             .replace("{globals}", side.globals)
             .replace("{watches}", &watching("watch 1", "no watches"))
-            .replace("{unwatch}", &watching("watch remove 1; watch remove 2; watch remove 3", "status"))
-            .replace("{unwatch_last}", &watching("watch remove 4", "status"));
+            .replace("{unwatch}", &watching(all, "status"))
+            .replace("{unwatch_last}", &watching(last, "status"));
         for name in ["i", "n", "total"] {
             filled = filled.replace(&format!("{{{name}}}"), &side.var(name));
         }

@@ -99,13 +99,7 @@ impl Session {
         if !functions.is_empty() || self.functions_sent {
             if self.capabilities.has("supportsFunctionBreakpoints") {
                 self.functions_sent = !functions.is_empty();
-                let breakpoints: Vec<Json> = functions.iter().map(|wish| self.function_breakpoint(wish)).collect();
-                let ids = functions.iter().map(|wish| wish.id).collect();
-                requests.push((
-                    "setFunctionBreakpoints",
-                    json!({ "breakpoints": breakpoints }),
-                    Config::Functions { ids },
-                ));
+                requests.push(self.function_request(&functions));
             } else {
                 for wish in functions {
                     let why = format!("{} has no function breakpoints; name a file:line", self.via());
@@ -118,6 +112,41 @@ impl Session {
             requests.push(("setExceptionBreakpoints", arguments, Config::Exceptions));
         }
         requests
+    }
+
+    fn function_request(&self, functions: &[&Breakpoint]) -> (&'static str, Json, Config) {
+        let breakpoints: Vec<Json> = functions.iter().map(|wish| self.function_breakpoint(wish)).collect();
+        let ids = functions.iter().map(|wish| wish.id).collect();
+        ("setFunctionBreakpoints", json!({ "breakpoints": breakpoints }), Config::Functions { ids })
+    }
+
+    /// Functions once more, where a name the user wrote has to be written another way; None where none has.
+    pub(super) fn functions_again(&mut self, config: &Config) -> Option<(&'static str, Json, Config)> {
+        let Config::Functions { ids } = config else { return None };
+        let again = self.adapter.quirks.function_again;
+        let wishes = self.active_wishes();
+        let mut renamed = false;
+        for wish in wishes.iter().filter(|wish| ids.contains(&wish.id)) {
+            let Place::Function { name, .. } = &wish.place else { continue };
+            let Some(why) = self.bound.get(&wish.id).and_then(|bound| bound.binding.why.clone()) else { continue };
+            match self.renamed.get(name) {
+                // It was no better: what was said first is the reason.
+                Some((_, first)) if why.contains("not found") => {
+                    let bound = pending_bound(first.clone());
+                    self.bound.insert(wish.id, bound);
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(other) = again(name, &why) {
+                        self.renamed.insert(name.clone(), (other, why));
+                        renamed = true;
+                    }
+                }
+            }
+        }
+        let is_function = |wish: &&Breakpoint| matches!(wish.place, Place::Function { .. });
+        let functions: Vec<&Breakpoint> = wishes.iter().filter(is_function).collect();
+        renamed.then(|| self.function_request(&functions))
     }
 
     fn source_breakpoint(&self, wish: &Breakpoint) -> Json {
@@ -133,7 +162,10 @@ impl Session {
     fn function_breakpoint(&self, wish: &Breakpoint) -> Json {
         let name = match &wish.place {
             Place::Function { name, .. } if is_internal(wish.id) => name.clone(),
-            Place::Function { name, .. } => (self.adapter.quirks.function_in)(&self.target, name),
+            Place::Function { name, .. } => match self.renamed.get(name) {
+                Some((other, _)) => other.clone(),
+                None => (self.adapter.quirks.function_in)(&self.target, name),
+            },
             other => other.to_string(),
         };
         let mut breakpoint = json!({ "name": name });
@@ -315,6 +347,10 @@ impl Session {
 
     pub(super) fn on_updated(&mut self, config: &Config, op: OpId, result: Result<Json, String>) {
         self.take_bindings(config, result);
+        if let Some((command, arguments, config)) = self.functions_again(config) {
+            self.request(command, arguments, Pending::Update(config, op), self.limits.request);
+            return;
+        }
         let Some(left) = self.batches.get_mut(&op) else { return };
         *left -= 1;
         if *left == 0 {
@@ -401,6 +437,9 @@ impl Session {
         };
         let why = (state == BindingState::Pending).then(|| match &answer.message {
             _ if unchecked.is_some() => unchecked.unwrap_or_default().into(),
+            Some(message) if condition.is_some() && (self.adapter.quirks.is_about_condition)(message) => {
+                format!("the condition can't be parsed: {message}")
+            }
             Some(message) if !message.is_empty() => match condition {
                 Some(condition) => format!("{message} (its condition: {condition})"),
                 None => message.clone(),

@@ -217,6 +217,9 @@ impl Session {
             }
             (_, result) => self.take_bindings(config, result),
         }
+        if let Some((command, arguments, config)) = self.functions_again(config) {
+            return self.configure(command, arguments, config);
+        }
         if self.handshake.open == 0 && !self.handshake.breakpoints_sent {
             return self.configure_breakpoints();
         }
@@ -310,9 +313,13 @@ impl Session {
         self.checking.clear();
         for pending in self.pending.values() {
             match pending {
-                Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
+                Pending::Evaluate(op) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
                     ops.push(*op);
                 }
+                Pending::Effect(op, ..)
+                | Pending::Assigned(op, ..)
+                | Pending::SetIn(op, ..)
+                | Pending::SetDone(op, _) => ops.push(*op),
                 Pending::Threads(op) | Pending::Native(op) | Pending::Request(op, _) => ops.push(*op),
                 Pending::Watch(op, _) | Pending::Goto(op, _) => ops.push(*op),
                 _ => {}

@@ -36,15 +36,20 @@ fn once(lock: &str, is_there: impl Fn() -> bool, make: impl FnOnce()) {
 
 /// The folder that `bugeye setup` installed debugpy into.
 pub fn debugpy() -> PathBuf {
+    installed("debugpy", "interpreter")
+}
+
+/// The folder that `bugeye setup` installed an adapter into; `proof` is a file in it.
+pub fn installed(adapter: &str, proof: &str) -> PathBuf {
     let home = made("adapters");
-    let folder = home.join("data/adapters/debugpy");
+    let folder = home.join("data/adapters").join(adapter);
     once(
         "adapters",
-        || folder.join("interpreter").is_file(),
+        || folder.join(proof).is_file(),
         || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
-            let done = command.args(["setup", "debugpy", "--yes"]).env("BUGEYE_HOME", &home).output().unwrap();
-            assert!(done.status.success(), "debugpy can't be installed: {}", String::from_utf8_lossy(&done.stderr));
+            let done = command.args(["setup", adapter, "--yes"]).env("BUGEYE_HOME", &home).output().unwrap();
+            assert!(done.status.success(), "{adapter} can't be installed: {}", String::from_utf8_lossy(&done.stderr));
         },
     );
     folder
@@ -124,6 +129,9 @@ fn compile(language: &str, source: &Path, binary: &Path) {
     if language == "java" {
         return compile_jar(source, binary);
     }
+    if language == "go" {
+        return compile_go(source, binary);
+    }
     let plain = ["-O0", "-g", "-fno-omit-frame-pointer", "-fno-inline", "-Wall", "-pthread"];
     let (compiler, flags) = match language {
         "c" => ("cc", &plain[..]),
@@ -147,6 +155,15 @@ fn compile_jar(source: &Path, jar: &Path) {
     let done = command.output().unwrap();
     assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
     fs::rename(new, jar).unwrap();
+}
+
+fn compile_go(source: &Path, binary: &Path) {
+    let new = binary.with_extension("new");
+    let mut command = Command::new("go");
+    command.args(["build", "-gcflags=all=-N -l", "-o"]).arg(&new).arg(source);
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    fs::rename(new, binary).unwrap();
 }
 
 /// The line of a fixture that carries `BREAK:mark`.

@@ -107,6 +107,18 @@ pub const JAVA: Side = Side {
     ..NATIVE
 };
 
+pub const DELVE: Side = Side {
+    name: "delve",
+    adapter: "delve",
+    language: "go",
+    fixture: "go/every.go",
+    scope: "main.",
+    main: "main.main",
+    boom: "panic: boom",
+    raw: ("config -list showRegisters", "true"),
+    ..NATIVE
+};
+
 pub const RUBY: Side = Side {
     name: "ruby",
     adapter: "ruby",
