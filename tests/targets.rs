@@ -16,7 +16,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use support::fixtures::{at, debugpy, program};
+use support::fixtures::{at, debugpy, installed, program};
 use support::{Bug, has, until};
 
 /// A process of the test itself, ended with it.
@@ -131,10 +131,10 @@ fn attach_to_a_python_program_that_listens() {
     has(&bug.ok(&["break", &format!("{script}:5")]), &["verified"]);
     has(&bug.ok(&["continue"]), &["stopped: breakpoint 1"]);
     has(&bug.ok(&["print", "count >= 0"]), &["True"]);
-    has(&bug.ok(&["detach"]), &["runs on"]);
+    has(&bug.ok(&["detach"]), &[&format!("left to the server at {address}")]);
     // It listens on, for the next one.
     has(&bug.ok(&["attach", &address]), &["stopped: "]);
-    has(&bug.ok(&["stop"]), &[&format!("the program at {address} goes on")]);
+    has(&bug.ok(&["stop"]), &[&format!("left to the server at {address}")]);
 }
 
 #[test]
@@ -162,20 +162,10 @@ fn core_file(folder: &std::path::Path) -> String {
 
 #[test]
 fn a_core_file_is_looked_at() {
-    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let bug = Bug::new("c");
     bug.run(&["start", "--core", "no-such-core"]).fails(3, "no-such-core");
     bug.run(&["start", "--core", &program("c/crash.c")]).fails(1, "is no core file");
-    if !pattern.starts_with("core") {
-        eprintln!("core files go elsewhere here: {pattern}");
-        return;
-    }
-    let folder = bug.home().join("crash");
-    fs::create_dir(&folder).unwrap();
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -c unlimited; exec \"$0\"", &program("c/crash.c")]).current_dir(&folder);
-    command.stdout(Stdio::null()).status().unwrap();
-    let core = core_file(&folder);
+    let Some(core) = crashed(&bug, &[&program("c/crash.c")]) else { return };
     let crash = at("c/crash.c", "crash");
     has(&bug.ok(&["start", "--core", &core]), &["signal SIGSEGV", "third_value", &crash, "third=NULL"]);
     has(&bug.ok(&["backtrace"]), &["third_value", "main"]);
@@ -194,6 +184,44 @@ fn a_core_file_is_looked_at() {
     has(&bug.ok(&["run", &program("c/hang.c"), "--core", &core]), &["says that it is of", "what is shown is wrong"]);
     bug.run(&["start", "--core", &core, "--adapter", "debugpy"]).fails(6, "these can: lldb-dap");
     bug.run(&["start", "--core", &core, "--", "x"]).fails(2, "--core");
+}
+
+/// The core file of a program that crashed, in a folder of its own; none where the system puts them elsewhere.
+fn crashed(bug: &Bug, command: &[&str]) -> Option<String> {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if !pattern.starts_with("core") {
+        eprintln!("core files go elsewhere here: {pattern}");
+        return None;
+    }
+    let folder = bug.home().join("crash");
+    fs::create_dir(&folder).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -c unlimited; exec \"$0\" \"$@\""]).args(command).current_dir(&folder);
+    shell.env("GOTRACEBACK", "crash").stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    Some(core_file(&folder))
+}
+
+#[test]
+fn go_at_an_address_and_in_a_core_file() {
+    let bug = Bug::new("go");
+    let every = program("go/every.go");
+    let port = free_port();
+    let mut command = Command::new(installed("delve", "bin/dlv").join("bin/dlv"));
+    let listen = format!("--listen=127.0.0.1:{port}");
+    let _server = Own::start(command.args(["exec", &every, "--headless", &listen, "--", "loop"]));
+    until_it_listens(port);
+    has(&bug.ok(&["attach", &format!("localhost:{port}")]), &["stopped: attached", "via delve"]);
+    has(&bug.ok(&["break", &at("go/every.go", "body")]), &["verified"]);
+    has(&bug.ok(&["continue"]), &["stopped: breakpoint", "main.work", &at("go/every.go", "body")]);
+    has(&bug.ok(&["print", "total"]), &["total = 0"]);
+    bug.ok(&["unbreak", "--all"]);
+    bug.ok(&["stop", "--kill"]);
+    let Some(core) = crashed(&bug, &[&every, "throw"]) else { return };
+    let place = at("go/every.go", "throw");
+    has(&bug.ok(&["start", "--core", &core]), &["stopped: crashed in main.fail", &place, "via delve"]);
+    has(&bug.ok(&["print", "why"]), &["boom"]);
+    bug.run(&["continue"]).fails(6, "a core file can't run");
+    bug.ok(&["stop"]);
 }
 
 /// debugpy, as somebody would describe it who has an adapter that is not known here: in three ways to speak.

@@ -196,15 +196,6 @@ impl Foreign {
     }
 }
 
-impl std::fmt::Display for Foreign {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Process(pid) => write!(f, "process {pid}"),
-            Self::Address(address) => write!(f, "the program at {address}"),
-        }
-    }
-}
-
 /// A refusal, with what stands in the way on this machine.
 pub(super) fn explained(failure: Failure, of: Option<&Foreign>) -> Failure {
     let Some(Foreign::Process(pid)) = of.filter(|_| failure.kind != Kind::Unsupported) else { return failure };

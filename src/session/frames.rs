@@ -95,11 +95,13 @@ impl Session {
 
     /// Whether the program may stand in a library it called, where its author has nothing to look at.
     pub(super) fn may_be_elsewhere(&self) -> bool {
+        let crashed = matches!(self.target, crate::model::Target::Core { .. });
         self.standing.as_ref().is_some_and(|standing| {
-            matches!(
-                standing.reason,
-                Reason::Signal { .. } | Reason::Exception { .. } | Reason::Pause | Reason::Attached
-            )
+            crashed
+                || matches!(
+                    standing.reason,
+                    Reason::Signal { .. } | Reason::Exception { .. } | Reason::Pause | Reason::Attached
+                )
         })
     }
 

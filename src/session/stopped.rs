@@ -323,6 +323,9 @@ impl Session {
         if let Some((name, detail)) = signal {
             return Reason::Signal { name, detail };
         }
+        if matches!(self.target, crate::model::Target::Core { .. }) {
+            return Reason::Other { text: "crashed".into() };
+        }
         // A marker: the report asks.
         if self.adapter.natives.why.is_some()
             && (matches!(body.reason.as_str(), "signal" | "stopped") || self.is_caught(body))
