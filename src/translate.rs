@@ -7,6 +7,7 @@
 mod bridge;
 mod dbgp;
 mod java;
+mod mux;
 mod relay;
 pub mod startup;
 
@@ -32,6 +33,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
+    ("mux", mux::mux),
     ("startup", startup::prepare),
     ("java", java::java),
 ];

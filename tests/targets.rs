@@ -16,7 +16,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use support::fixtures::{at, debugpy, installed, program};
+use support::fixtures::{at, debugpy, program};
 use support::{Bug, has, until};
 
 /// A process of the test itself, ended with it.
@@ -206,7 +206,10 @@ fn go_at_an_address_and_in_a_core_file() {
     let bug = Bug::new("go");
     let every = program("go/every.go");
     let port = free_port();
-    let mut command = Command::new(installed("delve", "bin/dlv").join("bin/dlv"));
+    // The one that the adapter is, wherever it was found.
+    let checks = bug.json(&["doctor"]);
+    let delve = checks["adapters"].as_array().unwrap().iter().find(|check| check["adapter"] == "delve").unwrap();
+    let mut command = Command::new(delve["path"].as_str().unwrap());
     let listen = format!("--listen=127.0.0.1:{port}");
     let _server = Own::start(command.args(["exec", &every, "--headless", &listen, "--", "loop"]));
     until_it_listens(port);
@@ -218,7 +221,7 @@ fn go_at_an_address_and_in_a_core_file() {
     bug.ok(&["stop", "--kill"]);
     let Some(core) = crashed(&bug, &[&every, "throw"]) else { return };
     let place = at("go/every.go", "throw");
-    has(&bug.ok(&["start", "--core", &core]), &["stopped: crashed in main.fail", &place, "via delve"]);
+    has(&bug.ok(&["start", "--core", &core]), &["stopped: its core file was made in main.fail", &place, "via delve"]);
     has(&bug.ok(&["print", "why"]), &["boom"]);
     bug.run(&["continue"]).fails(6, "a core file can't run");
     bug.ok(&["stop"]);

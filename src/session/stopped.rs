@@ -323,9 +323,6 @@ impl Session {
         if let Some((name, detail)) = signal {
             return Reason::Signal { name, detail };
         }
-        if matches!(self.target, crate::model::Target::Core { .. }) {
-            return Reason::Other { text: "crashed".into() };
-        }
         // A marker: the report asks.
         if self.adapter.natives.why.is_some()
             && (matches!(body.reason.as_str(), "signal" | "stopped") || self.is_caught(body))
@@ -338,6 +335,9 @@ impl Session {
             }
             "step" | "goto" => Reason::Step,
             "pause" => Reason::Pause,
+            "entry" if matches!(self.target, Target::Core { .. }) => {
+                Reason::Other { text: "its core file was made".into() }
+            }
             "entry" => Reason::Entry,
             "exception" => {
                 if let Some(text) = (self.adapter.quirks.exception_text)(body) {
