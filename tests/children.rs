@@ -146,3 +146,10 @@ fn an_exception_in_a_child_is_shown() {
     has(&bug.ok(&["exception"]), &["ValueError", "boom"]);
     bug.ok(&["continue"]);
 }
+
+/// Killed before, while and after they are taken up, or gone by themselves.
+#[test]
+fn children_that_come_and_go_disturb_nobody() {
+    let bug = Bug::new("python");
+    has(&bug.ok(&["run", "family.py", "--wait", "50s", "--", "many"]), &["exited: code 0", "parent saw 6"]);
+}

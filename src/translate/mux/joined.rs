@@ -30,7 +30,6 @@ pub(super) enum Act {
     Process(usize, Message),
     /// Open a connection for a child; without an address, to where the program's own adapter listens.
     Connect(usize, Option<(String, u16)>),
-    Close(usize),
     Arm(Timer, Duration),
 }
 
