@@ -4,7 +4,9 @@
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
 pub mod debugpy;
+pub mod delve;
 pub mod gdb;
+pub mod java;
 pub mod lldb;
 pub mod own;
 pub mod perl;
@@ -80,8 +82,12 @@ pub struct Natives {
     pub memory_read: Option<fn(address: &str, count: u32) -> String>,
     pub memory_bytes: fn(&str) -> Option<(u64, Vec<u8>)>,
     pub memory_write: Option<fn(address: &str, bytes: &[u8]) -> String>,
+    /// The same, where one command does not write them all.
+    pub memory_writes: Option<fn(address: u64, bytes: &[u8]) -> Vec<String>>,
     /// The expression whose value is an address as a plain number.
     pub address_of: fn(&str) -> String,
+    /// The expression for what is at an address, good in any frame.
+    pub at_address: Option<fn(address: &str, kind: &str) -> String>,
     /// At an address, or of the current function; so many instructions; with source lines between them.
     pub disassemble: Option<fn(address: Option<&str>, count: Option<u32>, mixed: bool) -> String>,
     pub jump: Option<fn(file: &str, line: u32) -> String>,
@@ -290,15 +296,34 @@ pub struct Quirks {
     pub ignored_exceptions: &'static [&'static str],
     /// Exceptions by which a test says that it is skipped: no stop where only its failures are wanted.
     pub skip_exceptions: &'static [&'static str],
+    /// The expression that is `True` where an exception that is said to leave the program's code was handled in it after
+    /// all; asked where only the failures of tests are wanted.
+    pub handled: Option<&'static str>,
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
+    /// Why a condition could not be evaluated, where such a stop is told as an exception.
+    pub condition_error: fn(&crate::dap::types::StoppedBody) -> Option<String>,
+    /// Whether what was said of a breakpoint is about its condition, not its place.
+    pub is_about_condition: fn(message: &str) -> bool,
     /// The assignment that `set` evaluates where there is no `setExpression`.
     pub assignment: fn(&str, &str) -> String,
+    /// Assignments are for the innermost frame alone; in others a variable is set by its name.
+    pub assigns_in_top: bool,
+    /// A function that `eval` calls may run into a breakpoint, and stays there.
+    pub calls_stop: bool,
+    /// How `eval` asks again, for what was refused with this message the first time.
+    pub eval_again: fn(expression: &str, message: &str) -> Option<String>,
     /// How the names of a frame's arguments are asked for (context `repl`), and read from the answer. `above` counts
     /// the inner frames that stand at the same function and line.
     pub arguments: Arguments,
-    /// `catch` words that are function breakpoints here: (word, function).
+    /// The names of the arguments of the function around a line, read from its source where the adapter can't tell.
+    pub source_arguments: Option<fn(source: &str, line: u32) -> Vec<String>>,
+    /// What an exception says, where the event tells it in a way of its own.
+    pub exception_text: fn(&crate::dap::types::StoppedBody) -> Option<String>,
+    /// `catch` words that are function breakpoints here: (word, function); a word may have several.
     pub catch_functions: &'static [(&'static str, &'static str)],
+    /// Whether such a function breakpoint tells what another stop tells, or has told, better; by the frames' functions.
+    pub is_retold: fn(word: &str, functions: &[&str]) -> bool,
     /// `catch` words and the adapter's filters they mean.
     pub catch_words: &'static [(&'static str, &'static str)],
     /// Variables that are the adapter's own furniture, not the program's.
@@ -323,10 +348,18 @@ pub struct Quirks {
     pub is_opaque: fn(value: &str, kind: Option<&str>) -> bool,
     /// The scopes of all frames have the same references, good for the frame asked for last.
     pub shares_scopes: bool,
+    /// The name to try for a function that was not found by the one the user wrote, or by too many of that name.
+    pub function_again: fn(name: &str, message: &str) -> Option<String>,
+    /// An `evaluate` (context `repl`) after which a frame has a scope of this name (`globals`), which it has not before.
+    pub scope_command: fn(scope: &str) -> Option<&'static str>,
     /// Why a function's name can't be checked before it is called; a breakpoint on one is pending until then.
     pub any_function: Option<&'static str>,
     /// Children are given from `start` on and no more than `count`.
     pub pages: bool,
+    /// Only numbered children are paged, and only where they alone are asked for.
+    pub pages_indexed: bool,
+    /// A child that stands for its parent: what a pointer points at, what an interface holds.
+    pub passes_through: fn(parent: Option<&str>, child: &str) -> bool,
     /// To ask for more children than there are is an error.
     pub pages_exactly: bool,
     /// How many children a value has, where its text or type tells.
@@ -339,14 +372,21 @@ pub struct Quirks {
     pub detach_grace: Duration,
     /// An `evaluate` (context `repl`) that detaches faster than the request does.
     pub detach_command: Option<&'static str>,
+    /// A disconnect ends a program that the adapter started: to be let go, it is let run, and the adapter is ended.
+    pub left_abruptly: bool,
+    /// A server for one client ends its program when that leaves, and says so by not offering `supportTerminateDebuggee`;
+    /// one for many leaves it as it stands, and it is let run first.
+    pub serves_many: bool,
+    /// A step that another thread's breakpoint interrupted is finished by the next `continue`, and by nothing else.
+    pub keeps_step: bool,
+    /// Threads that hit a breakpoint at one moment: only one is told of. Those that may have, by their names.
+    pub tells_one_hit: Option<fn(thread: &str) -> bool>,
     /// A disconnect ends the program whatever it says; only the command lets it go, which wants it to stand still.
     pub disconnect_kills: bool,
     /// The message of a request that is refused because the program runs.
     pub not_stopped: Option<&'static str>,
     /// The reason of a stop that ends a call made by an expression: the program stands where it stood before.
     pub call_reason: Option<&'static str>,
-    /// What the user is told when the adapter's last words say that it is too old.
-    pub too_old: fn(stderr: &str) -> Option<&'static str>,
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
     /// next `continue` would end where the step would have.
     pub forget_step: Option<&'static str>,
@@ -365,6 +405,11 @@ pub struct Quirks {
     pub no_attach: Option<&'static str>,
     /// The function where a program begins, for adapters whose own stop on entry is in the loader.
     pub entry_function: Option<&'static str>,
+    /// What the adapter's first answer may take at least, whatever the configured limit: its first start may have to
+    /// compile it.
+    pub first_answer: Duration,
+    /// A function as the debugger wants it named in this program, where a short name is not enough.
+    pub function_in: fn(&Target, name: &str) -> String,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
     pub output_events: bool,
 }
@@ -384,10 +429,19 @@ impl Quirks {
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &[],
         skip_exceptions: &[],
+        handled: None,
         check_condition: None,
+        condition_error: |_| None,
+        is_about_condition: |_| false,
         assignment: |lhs, value| format!("{lhs} = {value}"),
+        assigns_in_top: false,
+        calls_stop: false,
+        eval_again: |_, _| None,
         arguments: (|_, _| String::new(), |_| Vec::new()),
+        source_arguments: None,
+        exception_text: |_| None,
         catch_functions: &[],
+        is_retold: |_, _| false,
         catch_words: &[],
         is_furniture: |_, _| false,
         length: None,
@@ -400,18 +454,25 @@ impl Quirks {
         type_name: str::to_string,
         is_opaque: |_, _| false,
         shares_scopes: false,
+        function_again: |_, _| None,
+        scope_command: |_| None,
         any_function: None,
         pages: true,
+        pages_indexed: false,
+        passes_through: |_, _| false,
         pages_exactly: false,
         count: |_, _| None,
         slice: None,
         exit_signal: |_, _| None,
         detach_grace: Duration::from_secs(2),
         detach_command: None,
+        left_abruptly: false,
+        serves_many: false,
+        keeps_step: false,
+        tells_one_hit: None,
         disconnect_kills: false,
         not_stopped: None,
         call_reason: None,
-        too_old: |_| None,
         forget_step: None,
         has_addresses: false,
         returned: None,
@@ -420,6 +481,8 @@ impl Quirks {
         attach_runs: false,
         no_attach: None,
         entry_function: None,
+        first_answer: Duration::ZERO,
+        function_in: |_, name| name.to_string(),
         output_events: false,
     };
 }
@@ -431,7 +494,9 @@ impl Natives {
         memory_read: None,
         memory_bytes: |_| None,
         memory_write: None,
+        memory_writes: None,
         address_of: str::to_string,
+        at_address: None,
         disassemble: None,
         jump: None,
         watch: None,
@@ -446,7 +511,8 @@ impl Natives {
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] = &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &ruby::RUBY, &php::PHP, &perl::PERL];
+pub const ADAPTERS: &[&Adapter] =
+    &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &delve::DELVE, &java::JAVA, &ruby::RUBY, &php::PHP, &perl::PERL];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]

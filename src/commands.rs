@@ -12,6 +12,7 @@ pub mod breaks;
 pub mod catch;
 pub mod completions;
 pub mod config;
+pub mod configs;
 pub mod context;
 pub mod continue_;
 pub mod daemon;
@@ -52,6 +53,7 @@ pub mod stop;
 pub mod test;
 pub mod thread;
 pub mod threads;
+pub mod trust;
 pub mod unbreak;
 pub mod until;
 pub mod up;
@@ -242,6 +244,7 @@ pub const CATALOGUE: &[Entry] = &[
     served::<status::Status>(),
     served::<status::Sessions>(),
     served::<use_session::Use>(),
+    local::<configs::Configs>(),
     served::<break_::Break>(),
     served::<breaks::Breaks>(),
     served::<unbreak::Unbreak>(),
@@ -285,6 +288,7 @@ pub const CATALOGUE: &[Entry] = &[
     local::<doctor::Doctor>(),
     local::<demo::Demo>(),
     local::<daemon::Daemon>(),
+    local::<trust::Trust>(),
     local::<config::Config>(),
     local::<completions::Completions>(),
     bare::<man::Man>(),

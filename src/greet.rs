@@ -51,7 +51,7 @@ pub fn greet(found: &Found, env_path: &str) -> Result<Greeting, Failure> {
     let mut command = Command::new(program);
     // Its own group, so that what it starts ends with it; a plain directory, so that it imports nobody's files.
     command.args(args).current_dir("/").process_group(0).env_clear().env("PATH", env_path);
-    for name in ["LANG", "LC_ALL", "TMPDIR", "HOME"] {
+    for name in ["LANG", "LC_ALL", "TMPDIR", "HOME", "BUGEYE_HOME", "XDG_DATA_HOME"] {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }
@@ -86,13 +86,14 @@ impl Conversation {
 
     fn hold(mut self, adapter: &Adapter) -> Result<Greeting, Failure> {
         let began = Instant::now();
+        let limit = HANDSHAKE_LIMIT.max(adapter.quirks.first_answer);
         let arguments = json!({
             "clientID": "bugeye", "adapterID": adapter.adapter_id, "pathFormat": "path", "linesStartAt1": true,
             "columnsStartAt1": true,
         });
         let answer = self
             .send(1, "initialize", arguments)
-            .and_then(|()| self.answer_to(1, began + HANDSHAKE_LIMIT))
+            .and_then(|()| self.answer_to(1, began + limit))
             .map_err(|failure| self.with_last_words(failure))?;
         let took = began.elapsed();
         self.leave();

@@ -5,6 +5,7 @@
 
 pub mod attach;
 pub mod build;
+pub mod configs;
 pub mod launch;
 mod own;
 pub mod places;

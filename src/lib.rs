@@ -26,6 +26,8 @@ pub mod find;
 pub mod greet;
 /// Live sessions, the breakpoint table and the recorder: what commands call.
 pub mod hub;
+/// Launch configurations of editors, read as data.
+pub mod launch_config;
 /// What a command line is: which language, what has to be built first, which program is the one to debug.
 pub mod locate;
 /// The daemon's own log, which turns over.
@@ -58,5 +60,8 @@ pub mod supervise;
 pub mod translate;
 /// What travels between a client and the daemon.
 pub mod wire;
+
+/// The editor's files of a workspace, and whether the user trusts them.
+pub mod workspace;
 
 pub use failure::Failure;

@@ -5,6 +5,8 @@
 //! to know more is a [`Build`], which the hub carries out with the caller's environment, and which goes on from its output.
 
 mod cargo;
+mod go;
+mod java;
 mod make;
 mod native;
 mod perl;
@@ -154,6 +156,8 @@ struct Locator {
 /// Every family, in the order they are asked. The last takes whatever is a program.
 const LOCATORS: &[Locator] = &[
     Locator { locate: cargo::locate, test: cargo::test },
+    Locator { locate: java::locate, test: java::test },
+    Locator { locate: go::locate, test: go::test },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
     Locator { locate: ruby::locate, test: ruby::test },

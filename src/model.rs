@@ -10,6 +10,6 @@ pub mod view;
 pub use breakpoint::{Binding, BindingState, Breakpoint, BreakpointReport};
 pub use place::Place;
 pub use stop::{Ending, Frame, Reason, SessionState, Stop, ThreadInfo};
-pub use target::{Launch, Remote, Stdin, Target};
+pub use target::{Aim, Launch, Remote, Stdin, Target};
 pub use value::{Change, Value, Variable};
 pub use view::View;

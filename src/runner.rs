@@ -510,8 +510,10 @@ impl Runner {
         let spare = self.finishing.unwrap_or(false);
         let pid = self.session.snapshot().pid;
         self.deadlines.clear();
-        // The writer sends what is queued, such as a last `disconnect`, then closes.
-        self.to_adapter = None;
+        if !(spare && self.session.is_left_abruptly()) {
+            // The writer sends what is queued, such as a last `disconnect`, then closes.
+            self.to_adapter = None;
+        }
         if let (true, false, Some(pid)) = (spare, self.attached, pid) {
             return self.supervised.let_go(pid).await;
         }
@@ -520,6 +522,10 @@ impl Runner {
             let _ = tokio::time::timeout(patience, self.drain_adapter()).await;
         }
         self.supervised.end(Duration::from_millis(300)).await;
+        if let (false, true, Some(program)) = (spare, self.session.has_process(), &self.watched) {
+            // An adapter may have asked it to end, and no more.
+            program.kill();
+        }
         self.drain();
     }
 

@@ -6,18 +6,22 @@
 //! nothing is kept as a closure.
 
 mod breakpoints;
+mod data;
+mod effect;
 mod expression;
 mod frames;
 mod gather;
 mod inspect;
 mod logpoints;
 mod look;
+mod pending;
 mod reverse;
 mod running;
 mod start;
 mod stopped;
 #[cfg(test)]
 mod tests;
+mod together;
 mod tree;
 mod watch;
 mod words;
@@ -30,6 +34,7 @@ use serde_json::{Value as Json, json};
 pub use breakpoints::UNTIL_ID;
 pub use gather::IMPURE;
 pub use look::{Locals, Look, Scope, Seen};
+use pending::{Config, Pending};
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
     Stream, ThreadLine, Timer, Wait, WatchLine,
@@ -40,75 +45,6 @@ use crate::dap::Message;
 use crate::dap::types::Capabilities;
 use crate::failure::Failure;
 use crate::model::{Breakpoint, Ending, SessionState, Stop, Target, Variable, View};
-
-/// Why a request was sent.
-#[derive(Debug, Clone, PartialEq)]
-enum Pending {
-    Initialize,
-    Launch,
-    /// Part of the configuration phase; the program is held when all are answered.
-    Config(Config),
-    ConfigurationDone,
-    /// Breakpoints of a live session; `op` is told when the last of its batch is in.
-    Update(Config, OpId),
-    Resume(OpId),
-    Pause(OpId),
-    Gather(u64, gather::Step),
-    Threads(OpId),
-    ThreadPlace(OpId, usize),
-    Evaluate(OpId, Look),
-    Names(OpId),
-    Native(OpId),
-    Request(OpId, &'static str),
-    Watch(OpId, watch::Step),
-    /// The values of data breakpoints, at the stop one made.
-    WatchValues,
-    Goto(OpId, watch::Jump),
-    Raw(OpId),
-    Exception(OpId),
-    /// Where a program that is to stop at its beginning stands.
-    Entry(i64),
-    /// Values of a log breakpoint, at the stop it made.
-    Log(usize),
-    /// The program is let go on from a stop that nobody is told of.
-    GoOn(i64),
-    /// The type of what was thrown, to see whether it is one that is wanted.
-    Thrown,
-    /// What was thrown, where the stop itself does not say.
-    Reason(u64),
-    /// As `Reason`, by a native command.
-    Why(u64),
-    /// Whether the target is there, though the adapter says so.
-    Settled,
-    /// A recording begins; the program goes on after it.
-    Record,
-    /// Its answer changes nothing.
-    Quiet,
-    /// The adapter's own command for it, then the request.
-    DetachFast(OpId),
-    Detach(OpId),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Config {
-    Prelude,
-    /// A native command without which there is nothing to debug.
-    Prepare,
-    Version,
-    Source {
-        file: String,
-        ids: Vec<u32>,
-    },
-    Functions {
-        ids: Vec<u32>,
-    },
-    Exceptions,
-    /// A condition is parsed before the run; the wish is refused when it fails.
-    Check {
-        id: u32,
-        condition: String,
-    },
-}
 
 #[derive(Debug)]
 struct Waiter {
@@ -160,6 +96,8 @@ pub struct Session {
     /// Files that have breakpoints at the adapter now.
     sent_files: Vec<String>,
     functions_sent: bool,
+    /// Functions that the adapter knows by another name than the user wrote, and what it said to that one.
+    renamed: BTreeMap<String, (String, String)>,
     /// Something was refused because the program ran: it is sent again at the next stop.
     unsent: bool,
     /// The adapter's ids of the breakpoints that `catch` made.
@@ -196,6 +134,10 @@ pub struct Session {
     stack: Option<gather::Stack>,
     next_gather: u64,
     logging: Option<logpoints::Logging>,
+    together: Option<together::Together>,
+    /// The thread of the step under way, and whether another thread's breakpoint has interrupted one for good.
+    step_thread: Option<i64>,
+    unfinished: bool,
     /// A throw that is looked at: its event, and the expression that is still to be evaluated.
     thrown: Option<(crate::dap::types::StoppedBody, String)>,
     watches: Vec<watch::Watched>,
@@ -243,6 +185,7 @@ impl Session {
             bound: BTreeMap::new(),
             sent_files: Vec::new(),
             functions_sent: false,
+            renamed: BTreeMap::new(),
             unsent: false,
             exception_ids: Vec::new(),
             catch: Vec::new(),
@@ -266,6 +209,9 @@ impl Session {
             stack: None,
             next_gather: 0,
             logging: None,
+            together: None,
+            step_thread: None,
+            unfinished: false,
             thrown: None,
             watches: Vec::new(),
             next_watch: 1,
@@ -327,6 +273,7 @@ impl Session {
             line: top.and_then(|frame| frame.line),
             stops: self.stops,
             ending: self.ending.clone(),
+            ends_with_us: self.ends_with_us(),
             hits: self.bindings(),
         }
     }
@@ -365,6 +312,7 @@ impl Session {
             Op::Request { command, arguments, capability, what } => {
                 self.plain_request(id, command, arguments, (capability, what));
             }
+            Op::Disassemble { address, count, look } => self.disassemble(id, address, count, look),
             Op::Watch { expression, access, condition, look } => {
                 self.watch(id, watch::Step::Set { expression, access, condition }, look);
             }
@@ -405,12 +353,20 @@ impl Session {
             Pending::Gather(id, step) => self.on_gathered(id, &step, result),
             Pending::Threads(op) => self.on_threads(op, result),
             Pending::ThreadPlace(op, index) => self.on_thread_place(op, index, result),
-            Pending::Evaluate(op, look) => self.on_evaluated(op, look, result),
+            Pending::Evaluate(op) => self.on_evaluated(op, result),
+            Pending::Effect(op, expression, frame) => self.on_effect_of(op, &expression, frame, result),
+            Pending::Assigned(op, target, frame) => self.on_assigned(op, &target, frame, result),
+            Pending::SetIn(op, set) => self.on_set_scopes(op, set, result),
+            Pending::SetDone(op, set) => self.on_set_done(op, set, result),
             Pending::Names(op) => self.on_names(op, result),
             Pending::Native(op) => self.on_native(op, result),
             Pending::Request(op, what) => self.on_plain_request(op, what, result),
             Pending::Watch(op, step) => self.on_watch(op, step, result),
             Pending::WatchValues => self.on_watch_values(result),
+            Pending::DataFrames(epoch) => self.on_data_frames(epoch, result),
+            Pending::DataValue(id, epoch, top) => self.on_data_value(id, epoch, top, result),
+            Pending::Together(ask) => self.on_together(ask, result),
+            Pending::LetRun(op) => self.finish_detach(op),
             Pending::Goto(op, jump) => self.on_goto(op, &jump, result),
             Pending::Raw(op) => self.on_raw(op, result),
             Pending::Exception(op) => self.on_exception_info(op, result),
@@ -513,6 +469,9 @@ impl Session {
             return Failure::wrong_state(format!("{what}: the program is running"))
                 .hint("stop it where it is: bugeye pause");
         }
+        if let Some((text, instead)) = unsupported(message) {
+            return Failure::unsupported(format!("{what}: {text}")).hint(instead);
+        }
         Failure::refused(format!("{what}: {}", (self.adapter.quirks.error_text)(&first_lines(message))))
     }
 
@@ -557,6 +516,13 @@ impl Session {
 const SILENT: &str = "\u{0}no answer";
 
 /// Compilers' error texts are long; the first lines say it.
+/// What an adapter of ours says it does not support, `unsupported: WHAT; INSTEAD`, and what works instead.
+#[must_use]
+pub fn unsupported(message: &str) -> Option<(&str, &str)> {
+    let text = message.strip_prefix("unsupported: ")?;
+    Some(text.split_once("; ").unwrap_or((text, "what it can do: bugeye doctor")))
+}
+
 fn first_lines(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim().is_empty()).take(3);
     lines.map(crate::render::quoted).collect::<Vec<_>>().join("\n  ")

@@ -6,6 +6,7 @@
 
 mod bridge;
 mod dbgp;
+mod java;
 mod mux;
 mod relay;
 pub mod startup;
@@ -34,6 +35,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("perl", dbgp::perl),
     ("mux", mux::mux),
     ("startup", startup::prepare),
+    ("java", java::java),
 ];
 
 /// What a translator is started with.

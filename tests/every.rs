@@ -416,7 +416,9 @@ every! {
     lldb_22: crate::sides::LLDB_22;
     gdb: crate::sides::GDB;
     debugpy: crate::sides::DEBUGPY;
+    delve: crate::sides::DELVE;
     ruby: crate::sides::RUBY;
     xdebug: crate::sides::XDEBUG;
     perl: crate::sides::PERL;
+    java: crate::sides::JAVA;
 }

@@ -20,27 +20,52 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 4] = [&sides::LLDB_14, &sides::LLDB_19, &sides::LLDB_22, &sides::DEBUGPY];
+const SIDES: [&Side; 9] = [
+    &sides::LLDB_14,
+    &sides::LLDB_19,
+    &sides::LLDB_22,
+    &sides::DEBUGPY,
+    &sides::JAVA,
+    &sides::DELVE,
+    &sides::RUBY,
+    &sides::XDEBUG,
+    &sides::PERL,
+];
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
-    ("continue --thread", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "all threads go on together"),
-    ("watch NAME", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --read", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --access", &["debugpy"], "no data breakpoints"),
-    ("watch NAME --condition EXPR", &["debugpy"], "no data breakpoints"),
-    ("memory read ADDR --count N", &["debugpy"], "Python shows no memory"),
-    ("memory read &NAME --format hex", &["debugpy"], "Python shows no memory"),
-    ("memory write ADDR BYTES", &["debugpy"], "Python shows no memory"),
-    ("registers", &["debugpy"], "Python has no registers"),
-    ("registers NAME", &["debugpy"], "Python has no registers"),
-    ("disassemble", &["debugpy"], "no machine code"),
-    ("disassemble --count N", &["debugpy"], "no machine code"),
-    ("disassemble --source", &["debugpy"], "no machine code"),
-    ("print NAME --format address", &["debugpy"], "a name has no address"),
-    ("back", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "no recording to go back in"),
-    ("reverse-continue", &["lldb 14", "lldb 19", "lldb 22", "debugpy"], "no recording to go back in"),
+    ("continue --thread", EVERY, "all threads go on together"),
+    ("watch NAME", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --access", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", &["delve"], "variables on the stack are watched for writes alone"),
+    ("watch NAME --access", &["delve"], "variables on the stack are watched for writes alone"),
+    ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
+    ("watch NAME --read", &["java"], "reads are seen of fields, not of local variables"),
+    ("watch NAME --access", &["java"], "reads are seen of fields, not of local variables"),
+    ("memory read ADDR --count N", HIGH, "the language shows no memory"),
+    ("memory read &NAME --format hex", HIGH, "the language shows no memory"),
+    ("memory write ADDR BYTES", HIGH, "the language shows no memory"),
+    ("registers", HIGH, "the language has no registers"),
+    ("registers NAME", HIGH, "the language has no registers"),
+    ("disassemble", HIGH, "no machine code"),
+    ("disassemble --count N", HIGH, "no machine code"),
+    ("disassemble --source", HIGH, "no machine code"),
+    ("print NAME --format address", HIGH, "a name has no address"),
+    ("jump FILE:LINE", &["java", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
+    ("modules", &["delve"], "a Go program is one file"),
+    ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
+    ("back", EVERY, "no recording to go back in"),
+    ("reverse-continue", EVERY, "no recording to go back in"),
 ];
+
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
+
+/// Languages without machine code of their own.
+const HIGH: &[&str] = &["debugpy", "java", "ruby", "xdebug", "perl"];
+
+/// Of these, the ones whose debuggers watch no data.
+const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.
 type Step = (&'static str, &'static str, &'static [&'static str]);
@@ -62,7 +87,7 @@ const SCRIPT: &[Step] = &[
     ("source", "source", &[">"]),
     ("source FILE:LINE --context N", "source {return} --context 1", &["return"]),
     ("list FILE:LINE", "list {return}", &["return"]),
-    ("source --function", "source --function", &["{function}"]),
+    ("source --function", "source --function", &["work"]),
     ("backtrace", "backtrace", &["0 {function}", "{main}"]),
     ("bt --limit N", "bt --limit 1", &["0 {function}"]),
     ("stack N", "stack 2", &["{function}"]),
@@ -175,6 +200,9 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
+        let reads = !HOLES.iter().any(|(row, names, _)| *row == "watch NAME --read" && names.contains(&side.name));
+        let all = if reads { "watch remove 1; watch remove 2; watch remove 3" } else { "watch remove 1" };
+        let last = if reads { "watch remove 4" } else { "watch remove 2" };
         let mut filled = text
             .replace("{program}", &side.program())
             .replace("{function}", &side.function("work"))
@@ -185,8 +213,8 @@ impl Variant {
             .replace("{rawed}", side.raw.1)
             .replace("{globals}", side.globals)
             .replace("{watches}", &watching("watch 1", "no watches"))
-            .replace("{unwatch}", &watching("watch remove 1; watch remove 2; watch remove 3", "status"))
-            .replace("{unwatch_last}", &watching("watch remove 4", "status"));
+            .replace("{unwatch}", &watching(all, "status"))
+            .replace("{unwatch_last}", &watching(last, "status"));
         for name in ["i", "n", "total"] {
             filled = filled.replace(&format!("{{{name}}}"), &side.var(name));
         }

@@ -11,7 +11,7 @@ use std::process::Command;
 const LONGEST_FILE: usize = 600;
 
 /// Modules of data and decisions: a prefix of the path under `src`.
-const PURE: [&str; 5] = ["model", "failure", "dap", "session", "adapters"];
+const PURE: [&str; 6] = ["model", "failure", "dap", "session", "adapters", "launch_config"];
 
 /// What a pure module may not name.
 const IMPURE: [&str; 6] = ["tokio::", "std::fs", "std::process", "std::net", "Instant", "SystemTime"];
@@ -151,7 +151,8 @@ fn no_code_outside_their_files_asks_which_adapter_it_is() {
     let names = adapter_names();
     for (name, text) in sources().iter().filter(|(name, _)| !name.starts_with("adapters")) {
         for (number, line) in code(text) {
-            let squeezed = line.replace(' ', "");
+            // A closure without arguments is no pattern.
+            let squeezed = line.replace(' ', "").replace("||", "");
             for adapter in &names {
                 let compared = [format!("==\"{adapter}\""), format!("!=\"{adapter}\""), format!("\"{adapter}\"==")];
                 let matched = [format!("\"{adapter}\"=>"), format!("\"{adapter}\"|"), format!("|\"{adapter}\"")];

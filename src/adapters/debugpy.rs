@@ -16,6 +16,14 @@ const NO_DELAY: &str =
 const STOP_ON_BAD_CONDITION: &str =
     r#"{"skipSuspendOnBreakpointException":[],"skipPrintBreakpointException":["BaseException"]}"#;
 
+/// Before Python 3.12 a function that handled an exception with a `with` block (`pytest.raises`) and then returns is taken for
+/// one that the exception leaves. Its last instruction tells them apart.
+const HANDLED: &str = concat!(
+    "(lambda walk: (lambda f: f is not None and __import__('dis').opname[f.f_code.co_code[f.f_lasti]].startswith('RETURN_'))",
+    "(walk(walk, __import__('sys')._getframe())))(lambda walk, f: f if f is None or not ('/pydevd' in f.f_code.co_filename ",
+    "or '/_pydev' in f.f_code.co_filename or f.f_code.co_filename.startswith('<')) else walk(walk, f.f_back))",
+);
+
 pub const DEBUGPY: Adapter = Adapter {
     id: "debugpy",
     aliases: &["python", "pydevd"],
@@ -42,6 +50,7 @@ pub const DEBUGPY: Adapter = Adapter {
         hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
         ignored_exceptions: &["SystemExit"],
         skip_exceptions: &["Skipped", "SkipTest"],
+        handled: Some(HANDLED),
         check_condition: Some(|condition| format!("compile({}, 'condition', 'eval')", literal(condition))),
         assignment: |lhs, value| format!("{lhs} = {value}"),
         arguments: (arguments_of, argument_names),
@@ -80,7 +89,9 @@ pub const DEBUGPY: Adapter = Adapter {
         memory_read: None,
         memory_bytes: |_| None,
         memory_write: None,
+        memory_writes: None,
         address_of: |expression| format!("id({expression})"),
+        at_address: None,
         disassemble: None,
         jump: None,
         watch: None,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Adapter, Find, Found, Install, Least, Quirks, Reach, Stdio, Way};
-use crate::model::{Launch, Stdin};
+use crate::model::{Launch, Stdin, Target};
 
 pub const GDB: Adapter = Adapter {
     id: "gdb",
@@ -45,11 +45,15 @@ pub const GDB: Adapter = Adapter {
             condition.map_or_else(|| passes.clone(), |condition| format!("({condition}) && {passes}"))
         }),
         arguments: (|_, _| "info args".into(), argument_names),
-        catch_functions: &[("panic", "rust_panic")],
+        catch_functions: &[
+            ("panic", "rust_panic"),
+            ("panic", "std::panicking::rust_panic"),
+            ("panic", "__rustc::rust_panic"),
+        ],
         catch_words: &[("raised", "throw")],
         is_runtime: super::lldb::is_runtime,
         function_name: |name| super::lldb::without_hash(name).to_string(),
-        error_text: |message| message.trim().trim_end_matches('.').to_string(),
+        error_text,
         tidy,
         type_name,
         is_opaque,
@@ -62,11 +66,7 @@ pub const GDB: Adapter = Adapter {
         has_addresses: true,
         returned: Some(("python bugeye.returned()", returned)),
         entry_function: Some("main"),
-        too_old: |stderr| {
-            stderr
-                .contains("unrecognized")
-                .then_some("this gdb does not speak the protocol: it does from version 14 on")
-        },
+        function_in,
         detach_grace: Duration::from_secs(4),
         ..Quirks::PLAIN
     },
@@ -120,6 +120,25 @@ fn launch(launch: &Launch, stdio: &Stdio) -> Value {
     json!({ "args": launch.args, "cwd": launch.cwd, "env": env })
 }
 
+/// gdb wants a Rust function's whole path. The crate is named as its program, which may have a hash behind its name.
+fn function_in(target: &Target, name: &str) -> String {
+    let Target::Launch(launch) = target else { return name.to_string() };
+    let is_whole = name.split_once("::").is_some_and(|(first, _)| !first.starts_with(char::is_uppercase));
+    let stem = launch.program.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    if !launch.entry_in_source || is_whole || stem.is_empty() {
+        return name.to_string();
+    }
+    let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let stem = stem.rsplit_once('-').filter(|(_, hash)| is_hash(hash)).map_or(stem.as_str(), |(stem, _)| stem);
+    format!("{}::{name}", stem.replace('-', "_"))
+}
+
+/// What a command said, without where it was carried out.
+fn error_text(message: &str) -> String {
+    let message = message.trim().trim_start_matches("Error occurred in Python: ");
+    message.trim_start_matches("warning: ").trim_end_matches('.').to_string()
+}
+
 /// Reads `n = 5` lines; continuation lines of a value are indented.
 fn argument_names(answer: &str) -> Vec<String> {
     let names = answer.lines().filter(|line| !line.starts_with(char::is_whitespace));
@@ -136,7 +155,7 @@ fn tidy(value: &str, kind: Option<&str>) -> String {
     if let Some((address, text)) = value.split_once(' ')
         && is_pointer
         && address.starts_with("0x")
-        && text.starts_with(['"', '{'])
+        && !text.starts_with('<')
     {
         return if text.starts_with('"') { text.to_string() } else { format!("&{text}") };
     }
@@ -145,9 +164,17 @@ fn tidy(value: &str, kind: Option<&str>) -> String {
         && letter.starts_with('\'')
         && number.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit())
     {
-        return letter.to_string();
+        return unescaped(letter).filter(|_| kind == Some("char")).unwrap_or_else(|| letter.to_string());
     }
     without_zeros(value)
+}
+
+/// Rust's `'\xdf'` and `'\u{6f22}'`.
+fn unescaped(value: &str) -> Option<String> {
+    let inner = value.strip_prefix("'\\")?.strip_suffix('\'')?;
+    let digits = inner.strip_prefix('x').or_else(|| inner.strip_prefix("u{")?.strip_suffix('}'))?;
+    let letter = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32).filter(|c| !c.is_control())?;
+    Some(format!("'{letter}'"))
 }
 
 /// An array of characters is a text; what stands behind its end is none of it.
@@ -165,6 +192,7 @@ fn is_opaque(value: &str, kind: Option<&str>) -> bool {
         || value.contains("{...}")
         || value.ends_with("...}")
         || (value.starts_with("std::") && (value.contains(" of length ") || value.contains(" with ")))
+        || value.contains("(size=")
         || value.starts_with("std::unique_ptr<")
         || value.starts_with("std::shared_ptr<")
         || kind.is_some_and(|kind| value == kind)
@@ -172,16 +200,22 @@ fn is_opaque(value: &str, kind: Option<&str>) -> bool {
 
 /// Templates of the C++ library without the arguments that nobody writes.
 fn type_name(name: &str) -> String {
-    const UNSAID: [&str; 6] = [
+    const UNSAID: [&str; 8] = [
         ", std::allocator<",
         ", std::less<",
         ", std::default_delete<",
         ", std::char_traits<",
         ", std::hash<",
         ", std::equal_to<",
+        ", alloc::alloc::Global",
+        ", std::hash::random::RandomState",
     ];
     let mut name = name.replace("std::__cxx11::", "std::");
-    while let Some(start) = UNSAID.iter().filter_map(|unsaid| name.find(unsaid)).min() {
+    while let Some((start, unsaid)) = UNSAID.iter().filter_map(|unsaid| name.find(unsaid).zip(Some(unsaid))).min() {
+        if !unsaid.ends_with('<') {
+            name.replace_range(start..start + unsaid.len(), "");
+            continue;
+        }
         let mut depth = 0;
         let ends = |c: char| {
             depth += i32::from(c == '<') - i32::from(c == '>');
@@ -190,12 +224,23 @@ fn type_name(name: &str) -> String {
         let Some(end) = name[start..].find(ends) else { break };
         name.replace_range(start..=start + end, "");
     }
-    name.replace(" >", ">").replace("std::basic_string<char>", "std::string")
+    let name = name.replace(" >", ">").replace("std::basic_string<char>", "std::string");
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    // `core::option::Option<i32>` is `Option<i32>`; a name of C++ has no capital at its end.
+    name.split_inclusive(|c| !is_part(c))
+        .map(|path| {
+            let end = path.trim_end_matches(|c| !is_part(c)).rsplit("::").next().map_or(0, |last| last.len());
+            let own = path.starts_with("core::") || path.starts_with("alloc::") || path.starts_with("std::");
+            let last = path.trim_end_matches(|c| !is_part(c)).len() - end;
+            if own && path[last..].starts_with(char::is_uppercase) { &path[last..] } else { path }
+        })
+        .collect()
 }
 
 /// `std::vector of length 3, capacity 4`, `std::map with 2 elements`.
 fn count(value: &str, _: Option<&str>) -> Option<u64> {
-    let (_, rest) = value.split_once(" of length ").or_else(|| value.split_once(" with "))?;
+    let heads = [" of length ", " with ", "(size="];
+    let (_, rest) = heads.iter().find_map(|head| value.split_once(head))?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
@@ -220,6 +265,9 @@ mod tests {
             ("\"in buffer\\000\\000\"", Some("char [11]"), "\"in buffer\""),
             ("\"ab\", '\\000' <repeats 13 times>", Some("char [16]"), "\"ab\""),
             ("\"ab\\000cd\"", Some("char [6]"), "\"ab\\000cd\""),
+            (r"223 '\xdf'", Some("char"), "'ß'"),
+            (r"28450 '\u{6f22}'", Some("char"), "'漢'"),
+            (r"7 '\x07'", Some("char"), r"'\x07'"),
             ("0x7ffe {x = 1}", Some("P *"), "&{x = 1}"),
         ];
         for (value, kind, expected) in cases {
@@ -235,6 +283,9 @@ mod tests {
             format!("std::map<{string}, int, std::less<{string} >, std::allocator<std::pair<{string} const, int> > >");
         assert_eq!(type_name(&map), "std::map<std::string, int>");
         assert_eq!(type_name("P *"), "P *");
+        let rust = "std::collections::hash::map::HashMap<alloc::string::String, u32, std::hash::random::RandomState, alloc::alloc::Global>";
+        assert_eq!(type_name(rust), "HashMap<String, u32>");
+        assert_eq!(type_name("&[core::option::Option<values::Point>]"), "&[Option<values::Point>]");
         assert_eq!(type_name("a<, std::less<"), "a<, std::less<");
     }
 
@@ -249,11 +300,5 @@ mod tests {
     fn argument_names_are_read_from_the_native_command() {
         assert_eq!(argument_names("n = 5\np = {x = 1,\n  y = 2}\n"), ["n", "p"]);
         assert_eq!(argument_names("No arguments.\n"), Vec::<String>::new());
-    }
-
-    #[test]
-    fn an_old_gdb_is_known_by_its_words() {
-        assert!((GDB.quirks.too_old)("Interpreter `dap' unrecognized\n").is_some());
-        assert!((GDB.quirks.too_old)("Segmentation fault").is_none());
     }
 }

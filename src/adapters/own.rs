@@ -348,8 +348,8 @@ mod tests {
         let mut target = Target::Remote(crate::model::Remote {
             host: "h".into(),
             port: 1,
+            socket: "/s".into(),
             program: None,
-            socket: std::path::PathBuf::new(),
             extra: Map::new(),
         });
         assert_eq!(fill(&own.adapter, &mut target, &stdio), Err("remote"));

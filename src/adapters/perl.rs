@@ -34,6 +34,7 @@ pub const PERL: Adapter = Adapter {
         ),
         catch_words: script::CATCH_WORDS,
         check_condition: Some(|condition| format!("sub {{ ({condition}\n) }}")),
+        function_name: |name| name.strip_prefix("main::").unwrap_or(name).to_string(),
         exit_signal: script::exit_signal,
         no_attach: Some("a Perl program is debugged from its start"),
         ..Quirks::PLAIN

@@ -59,13 +59,35 @@ impl Command for Arguments {
     type Output = Variables;
 
     async fn run(self, cx: Context) -> Result<Variables, Failure> {
+        let live = cx.session()?;
+        if let Some(read) = live.adapter.quirks.source_arguments {
+            let look_at = Look { locals: Which::Selected, ..self.at.look(self.extent.view()) };
+            let seen = look(&cx, Op::Look(look_at)).await?;
+            let frame = seen.frames.first().ok_or_else(|| Failure::refused("the frame can't be read"))?;
+            let source = frame.file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+            let (Some(source), Some(line)) = (source, frame.line) else {
+                return Err(Failure::unsupported(format!(
+                    "{} does not tell arguments from other variables, and the source of {} is not here",
+                    live.via(),
+                    frame.function
+                ))
+                .hint("all of them: bugeye locals"));
+            };
+            let names = read(&source, line);
+            let function = frame.function.clone();
+            return Ok(only(&names, Variables { function, variables: seen.locals, gaps: seen.gaps }));
+        }
         let names = match cx.ask(Op::Arguments(self.at.look(self.extent.view()))).await? {
             Answer::Names(names) => names,
             other => return Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
         };
-        let mut found = locals(&cx, &self.at, &self.extent, Scope::Locals).await?;
-        found.variables.retain(|variable| names.contains(&variable.name));
-        found.variables.sort_by_key(|variable| names.iter().position(|name| *name == variable.name));
-        Ok(found)
+        Ok(only(&names, locals(&cx, &self.at, &self.extent, Scope::Locals).await?))
     }
+}
+
+/// Those of these names, in their order.
+fn only(names: &[String], mut found: Variables) -> Variables {
+    found.variables.retain(|variable| names.contains(&variable.name));
+    found.variables.sort_by_key(|variable| names.iter().position(|name| *name == variable.name));
+    found
 }

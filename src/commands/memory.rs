@@ -97,20 +97,30 @@ impl Command for Memory {
                 let Some(read) = natives.memory_read else { return Err(unsupported(&live)) };
                 let wanted = self.count.unwrap_or(64).max(1);
                 let count = wanted.min(MAX_READ);
-                let left_out = Some(wanted - count).filter(|bytes| *bytes > 0);
                 let address = address_of(&cx, &live, &address.join(" "), &self.at).await?;
                 let text = native(&cx, read(&format!("{address:#x}"), count), look_at).await?;
                 let (address, bytes) = (natives.memory_bytes)(&text).ok_or_else(|| no_bytes(&live, &text))?;
+                let read = u32::try_from(bytes.len()).unwrap_or(wanted);
+                let left_out = Some(wanted.saturating_sub(read)).filter(|bytes| *bytes > 0);
                 Ok(Bytes { address, hex: to_hex(&bytes), written: false, format: self.format, left_out })
             }
             ["write", address, bytes @ ..] => {
-                let Some(write) = natives.memory_write else { return Err(unsupported(&live)) };
+                if natives.memory_write.is_none() && natives.memory_writes.is_none() {
+                    return Err(unsupported(&live));
+                }
                 let text = bytes.concat();
                 let bytes = parse_hex(&text)
                     .filter(|bytes| !bytes.is_empty())
                     .ok_or_else(|| Failure::usage(format!("`{text}` is no bytes; write pairs of hex digits: 0a ff")))?;
                 let address = address_of(&cx, &live, address, &self.at).await?;
-                native(&cx, write(&format!("{address:#x}"), &bytes), look_at).await?;
+                let commands = match (natives.memory_write, natives.memory_writes) {
+                    (Some(write), _) => vec![write(&format!("{address:#x}"), &bytes)],
+                    (None, Some(writes)) => writes(address, &bytes),
+                    (None, None) => return Err(unsupported(&live)),
+                };
+                for command in commands {
+                    native(&cx, command, look_at.clone()).await?;
+                }
                 Ok(Bytes { address, hex: to_hex(&bytes), written: true, format: self.format, left_out: None })
             }
             _ => Err(Failure::usage("memory read ADDR, or memory write ADDR HEXBYTES")),

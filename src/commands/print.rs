@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::Value;
 use crate::render::{Page, Render, quoted};
-use crate::session::{IMPURE, Look, Op};
+use crate::session::{IMPURE, Look, Op, unsupported};
 
 /// Show the value of an expression, without side effects where the debugger can tell
 ///
@@ -127,7 +127,18 @@ impl Command for Print {
             _ => expressions.clone(),
         };
         let look_at = Look { expressions: asked, ..self.at.look(view) };
-        let seen = look(&cx, Op::Look(look_at)).await?;
+        let mut seen = look(&cx, Op::Look(look_at)).await?;
+        if self.format == Some(Format::Addr) {
+            for (expression, value) in &mut seen.values {
+                // Shown as what is there: its number is asked for.
+                if value.as_ref().is_ok_and(|value| !value.text.starts_with("0x")) {
+                    let address = super::memory::address_of(&cx, &live, expression, &self.at).await;
+                    if let (Ok(value), Ok(address)) = (value, address) {
+                        value.text = format!("{address:#x}");
+                    }
+                }
+            }
+        }
         let single = seen.values.len() == 1;
         let mut values = Vec::new();
         for (expression, (_, value)) in expressions.into_iter().zip(seen.values) {
@@ -146,6 +157,9 @@ impl Command for Print {
                     values.push(Named { expression, value: None, error: Some(failure.message) });
                 }
                 Err(message) if single => {
+                    if let Some((what, instead)) = unsupported(&message) {
+                        return Err(Failure::unsupported(format!("`{expression}` can't be read: {what}")).hint(instead));
+                    }
                     return Err(Failure::refused(format!("`{expression}` can't be read: {message}"))
                         .hint("what there is: bugeye locals"));
                 }

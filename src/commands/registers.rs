@@ -47,7 +47,11 @@ impl Command for Registers {
         let live = cx.session()?;
         let view = View { depth: 2, items: 500, bytes: 64 * 1024, ..View::default() };
         let look_at = Look { locals: Locals::Selected, scope: Scope::Registers, ..self.at.look(view) };
-        let seen = look(&cx, Op::Look(look_at)).await?;
+        let mut seen = look(&cx, Op::Look(look_at)).await?;
+        // Some adapters align them.
+        for register in &mut seen.locals {
+            register.name = register.name.trim().to_string();
+        }
         if seen.locals.is_empty() {
             return Err(Failure::unsupported(format!("{} has no registers to show", live.via()))
                 .hint("variables: bugeye locals")

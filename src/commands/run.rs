@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::{Report, WaitArgs};
-use super::start::{LaunchArgs, launch};
+use super::start::{LaunchArgs, launch_all};
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
@@ -37,8 +37,7 @@ impl Command for Run {
     async fn run(self, cx: Context) -> Result<Report, Failure> {
         let view = View::default();
         let wait = self.wait.to_wait(view);
-        let blueprint = self.launch.blueprint(&cx)?;
-        let mut report = launch(&cx, blueprint, Some(wait), view).await?;
+        let mut report = launch_all(&cx, self.launch, Some(wait), view).await?;
         report.notes.extend(self.wait.note());
         if self.propagate {
             report.propagate();

@@ -1,6 +1,7 @@
 //! `start`: a program under the debugger, held before it begins.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -11,8 +12,10 @@ use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::hub::attach::Aim;
+use crate::hub::configs::{self, Asked};
 use crate::hub::launch::{Blueprint, variable};
 use crate::model::View;
+use crate::render::quoted;
 use crate::session::{Answer, Wait};
 
 /// Start a program under the debugger and hold it before it begins
@@ -61,6 +64,14 @@ pub struct LaunchArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["args", "stdin", "cwd", "env", "stop_on_entry"])]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<String>,
+    /// Start this configuration of `.vscode/launch.json` or `.zed/debug.json`; `bugeye configs` lists them.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["program", "core"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
+    /// A variable or an input of the configuration (NAME=VALUE).
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    #[serde(default)]
+    pub vars: Vec<String>,
     /// Stop at the program's beginning (main, or the first line).
     #[arg(long)]
     #[serde(default)]
@@ -75,17 +86,42 @@ pub struct LaunchArgs {
     pub name: Option<String>,
 }
 
+/// Splits `NAME=VALUE`.
+fn pairs(settings: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |setting: &String| match setting.split_once('=').filter(|(name, _)| !name.is_empty()) {
+        Some((name, value)) => Ok((name.to_string(), value.to_string())),
+        None => Err(Failure::usage(format!("`{setting}` is no variable; write {flag} NAME=VALUE"))),
+    };
+    settings.iter().map(pair).collect()
+}
+
 impl LaunchArgs {
+    /// What to start, with what is to be said about it: one, or each part of a compound configuration.
+    pub async fn blueprints(mut self, cx: &Context) -> Result<Vec<(Blueprint, Vec<String>)>, Failure> {
+        let Some(name) = self.config.take() else {
+            if !self.vars.is_empty() {
+                return Err(Failure::usage("--var is for a launch configuration: --config NAME"));
+            }
+            return Ok(vec![(self.blueprint(cx)?, Vec::new())]);
+        };
+        let asked = Asked {
+            vars: pairs(&self.vars, "--var")?,
+            args: std::mem::take(&mut self.args),
+            env: pairs(&self.env, "--env")?,
+            has_cwd: self.cwd.is_some(),
+        };
+        let base = self.blueprint(cx)?;
+        configs::blueprints(cx, &name, &asked, &base).await
+    }
+
+    /// What the words say, without a launch configuration.
     pub fn blueprint(self, cx: &Context) -> Result<Blueprint, Failure> {
         let base = &cx.caller.cwd;
         let cwd = self.cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd));
         let mut env = cx.caller.env.clone().unwrap_or_default();
-        for setting in self.env {
-            let Some((name, value)) = setting.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-                return Err(Failure::usage(format!("`{setting}` is no variable; write --env NAME=VALUE")));
-            };
-            env.retain(|(known, _)| known != name);
-            env.push((name.into(), value.into()));
+        for (name, value) in pairs(&self.env, "--env")? {
+            env.retain(|(known, _)| *known != name);
+            env.push((name, value));
         }
         if variable(&env, "PWD").is_some() {
             env.retain(|(name, _)| name != "PWD");
@@ -156,6 +192,29 @@ pub async fn launch(cx: &Context, blueprint: Blueprint, run: Option<Wait>, view:
     Ok(report)
 }
 
+/// Starts one program, or each part of a compound configuration; answers about the last one, with a note on the others.
+pub async fn launch_all(cx: &Context, args: LaunchArgs, run: Option<Wait>, view: View) -> Result<Report, Failure> {
+    let blueprints = args.blueprints(cx).await?;
+    let last = blueprints.len().saturating_sub(1);
+    let mut before: Vec<String> = Vec::new();
+    for (index, (blueprint, notes)) in blueprints.into_iter().enumerate() {
+        let what = quoted(&blueprint.words.join(" "));
+        // Those before the last are started and left to themselves.
+        let wait = run.map(|wait| if index == last { wait } else { Wait { limit: Duration::ZERO, ..wait } });
+        let mut report = launch(cx, blueprint, wait, view).await.map_err(|failure| {
+            before.iter().fold(failure, |failure, session| failure.hint(format!("started before it: {session}")))
+        })?;
+        report.notes.extend(notes);
+        let session = crate::hub::lock(&cx.about).0.clone().unwrap_or_default();
+        if index == last {
+            report.notes.extend(before.iter().map(|session| format!("started too: {session}")));
+            return Ok(report);
+        }
+        before.push(format!("{session} {what} ({})", report.state));
+    }
+    Err(Failure::refused("the compound has no configurations"))
+}
+
 impl Command for Start {
     const NAME: &'static str = "start";
     const GROUP: Group = Group::Sessions;
@@ -163,7 +222,6 @@ impl Command for Start {
     type Output = Report;
 
     async fn run(self, cx: Context) -> Result<Report, Failure> {
-        let blueprint = self.launch.blueprint(&cx)?;
-        launch(&cx, blueprint, None, View::default()).await
+        launch_all(&cx, self.launch, None, View::default()).await
     }
 }

@@ -10,56 +10,9 @@ use super::{Context, Part};
 use crate::adapters::Adapter;
 use crate::elf;
 use crate::failure::Failure;
+pub use crate::model::Aim;
 use crate::model::{Remote, Target};
 use crate::render::quoted;
-
-/// What a session is to be about, as it was asked for.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub enum Aim {
-    /// The program that the blueprint's words start.
-    #[default]
-    Program,
-    Process(u32),
-    /// A process by its name.
-    Named(String),
-    /// The next process of this name.
-    WaitFor {
-        name: String,
-        limit: Duration,
-    },
-    Address {
-        host: String,
-        port: u16,
-    },
-    Core(PathBuf),
-}
-
-impl Aim {
-    /// Reads `PID`, `HOST:PORT` or `NAME`.
-    pub fn parse(text: &str) -> Result<Self, Failure> {
-        if text.is_empty() {
-            return Err(Failure::usage("nothing to attach to was named").hint("bugeye attach PID"));
-        }
-        if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let pid = text.parse().ok().filter(|pid| *pid > 0);
-            return pid
-                .map(Self::Process)
-                .ok_or_else(|| Failure::not_found(format!("there is no process {text}")).hint("look: ps -e"));
-        }
-        let Some((host, port)) = text.rsplit_once(':') else { return Ok(Self::Named(text.into())) };
-        if host.contains('/') || port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Ok(Self::Named(text.into()));
-        }
-        let port = port
-            .parse()
-            .ok()
-            .filter(|port| *port > 0)
-            .ok_or_else(|| Failure::usage(format!("`{text}` has no port; one is a number from 1 to 65535")))?;
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let host = if host.is_empty() || host == "*" { "127.0.0.1" } else { host };
-        Ok(Self::Address { host: host.into(), port })
-    }
-}
 
 /// The target, for a blueprint whose program is not started here.
 pub(super) async fn target(cx: &Context, blueprint: &Blueprint) -> Result<Option<Choice>, Failure> {
@@ -133,7 +86,7 @@ fn remote_target(host: &str, port: u16, blueprint: &Blueprint) -> Result<Choice,
         notes: Vec::new(),
     };
     let symbols = blueprint.symbols.clone();
-    if super::launch::asked_adapter(blueprint).is_some() {
+    if super::launch::asked_adapter(blueprint)?.is_some() {
         return Ok(choice("", symbols));
     }
     let which = "say which debugger waits there: --adapter NAME";
@@ -258,32 +211,5 @@ pub(super) fn explained(failure: Failure, of: Option<&Foreign>) -> Failure {
     match Ground::of(*pid).hints(*pid) {
         hints if hints.is_empty() => failure.hint(format!("is it yours, and does it run? look: ps -fp {pid}")),
         hints => hints.into_iter().fold(failure, Failure::hint),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_a_process_an_address_or_a_name() {
-        let address = |host: &str, port| Aim::Address { host: host.into(), port };
-        let named = |name: &str| Aim::Named(name.into());
-        let cases = [
-            ("1234", Aim::Process(1234)),
-            ("localhost:5678", address("localhost", 5678)),
-            (":5678", address("127.0.0.1", 5678)),
-            ("*:5678", address("127.0.0.1", 5678)),
-            ("[::1]:5678", address("::1", 5678)),
-            ("web", named("web")),
-            ("web:worker", named("web:worker")),
-            ("/srv/a:1", named("/srv/a:1")),
-        ];
-        for (text, aim) in cases {
-            assert_eq!(Aim::parse(text).unwrap(), aim, "{text}");
-        }
-        for wrong in ["", "0", "99999999999", "host:0", "host:65536"] {
-            assert!(Aim::parse(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -20,8 +20,11 @@ use crate::model::{Breakpoint, Launch, SessionState, Stdin, Target};
 use crate::output::Ring;
 use crate::process::{Plan, Supervised};
 use crate::runner;
-use crate::session::{Answer, Limits, Op, Session, Wait};
+use crate::session::{Answer, Limits, Op, Session, Stream, Wait};
 use crate::translate;
+
+/// Lines of a program's output that go with the failure to start it.
+const LAST_WORDS: usize = 6;
 
 /// What a session was asked for; enough to start it again.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +94,7 @@ impl Hub {
                     self.remove(&alias);
                 }
                 self.forget_own(&project, &alias);
-                Err(failure)
+                Err(with_last_words(failure, &live))
             }
         }
     }
@@ -130,6 +133,7 @@ impl Hub {
         blueprint: Blueprint,
     ) -> Result<Arc<Live>, Failure> {
         let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
+        asked_adapter(&blueprint)?;
         let mut choice = choose_target(cx, &blueprint, &env_path).await?;
         let adapter = self.choose_adapter(&blueprint, &choice, &env_path)?;
         let found = find::find_with(adapter, &self.paths, &self.config, &env_path)?;
@@ -244,11 +248,7 @@ impl Hub {
         let all = adapters::all();
         let target = &choice.target;
         let able = || all.iter().copied().filter(|adapter| attach::can(adapter, target));
-        if let Some(name) = asked_adapter(blueprint) {
-            let adapter = adapters::by_name(&name).ok_or_else(|| {
-                let known: Vec<&str> = all.iter().map(|adapter| adapter.id).collect();
-                Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
-            })?;
+        if let Some(adapter) = asked_adapter(blueprint)? {
             let others: Vec<&str> = able().map(|adapter| adapter.id).collect();
             let fits = attach::can(adapter, target);
             return if fits { Ok(adapter) } else { Err(attach::cannot(adapter, target, &others)) };
@@ -258,14 +258,15 @@ impl Hub {
         }
         let serving = || able().filter(|adapter| adapter.languages.contains(&choice.language));
         let default = self.config.default_adapter().and_then(|name| adapters::by_name(&name));
+        let recorder = serving().find(|adapter| blueprint.record && adapter.natives.reverse.is_some());
+        if let Some(recorder) = recorder {
+            return Ok(recorder);
+        }
         if let Some(default) = serving().find(|adapter| default.is_some_and(|wanted| std::ptr::eq(wanted, *adapter))) {
             return Ok(default);
         }
         let is_here =
             |adapter: &&'static Adapter| find::find_with(adapter, &self.paths, &self.config, env_path).is_ok();
-        if let Some(recorder) = serving().find(|adapter| blueprint.record && adapter.natives.reverse.is_some()) {
-            return Ok(recorder);
-        }
         let mut candidates = serving();
         match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only),
@@ -281,8 +282,23 @@ impl Hub {
 }
 
 /// The adapter that is asked for by name.
-pub(super) fn asked_adapter(blueprint: &Blueprint) -> Option<String> {
-    blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)))
+pub(super) fn asked_adapter(blueprint: &Blueprint) -> Result<Option<&'static Adapter>, Failure> {
+    let asked = blueprint.adapter.clone().or_else(|| Config::asked_adapter(Some(&blueprint.env)));
+    let Some(name) = asked else { return Ok(None) };
+    adapters::by_name(&name).map(Some).ok_or_else(|| {
+        let known: Vec<&str> = adapters::all().iter().map(|adapter| adapter.id).collect();
+        Failure::usage(format!("there is no adapter `{name}`")).hint(format!("known: {}", known.join(", ")))
+    })
+}
+
+/// A program that ended before it was held may have said why: its last lines go with the failure.
+fn with_last_words(failure: Failure, live: &Live) -> Failure {
+    let part = lock(&live.handle.output).since(0);
+    let said: String =
+        part.chunks.into_iter().filter(|chunk| chunk.stream != Stream::Console).map(|c| c.text).collect();
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(LAST_WORDS));
+    last.fold(failure, |failure, line| failure.cause(crate::render::quoted(line)))
 }
 
 /// A breakpoint that stopped once is no wish any more. Ends with the session.
@@ -321,7 +337,7 @@ async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> R
         return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display()))
             .hint("paths are relative to the current directory"));
     }
-    if let Some(program) = own::program(blueprint, asked_adapter(blueprint).as_deref(), env_path)? {
+    if let Some(program) = own::program(blueprint, asked_adapter(blueprint)?, env_path)? {
         let launch = Launch { interpreter: program.interpreter, ..launch_of(blueprint, program.program, program.args) };
         let language = program.adapter.languages.first().copied().unwrap_or_default();
         let adapter = Some(program.adapter);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::launch::Blueprint;
-use crate::adapters::{self, Adapter, own};
+use crate::adapters::{Adapter, own};
 use crate::failure::Failure;
 use crate::find;
 
@@ -18,8 +18,11 @@ pub struct Program {
 
 /// The program, where the user's own adapter is asked for by name, or the file's ending is one that it serves:
 /// `FILE ARGS` or `INTERPRETER OPTIONS FILE ARGS`.
-pub fn program(blueprint: &Blueprint, asked: Option<&str>, env_path: &str) -> Result<Option<Program>, Failure> {
-    let asked = asked.and_then(adapters::by_name);
+pub fn program(
+    blueprint: &Blueprint,
+    asked: Option<&'static Adapter>,
+    env_path: &str,
+) -> Result<Option<Program>, Failure> {
     if asked.is_some_and(|adapter| own::of(adapter).is_none()) {
         return Ok(None);
     }

@@ -257,7 +257,7 @@ fn holds(pid: u32, sockets: &[u64]) -> bool {
 fn server_language(words: &[String]) -> Option<&'static str> {
     const SERVERS: [(&str, &str); 3] = [("gdbserver", "c"), ("lldb-server", "c"), ("dlv", "go")];
     // Any program of such a language may listen; this word is on a debugger's command line.
-    const PROOFS: [(&str, &str); 1] = [("python", "debugpy")];
+    const PROOFS: [(&str, &str); 2] = [("python", "debugpy"), ("java", "jdwp")];
     let name = base(words.first()?);
     let server = SERVERS.iter().find(|(server, _)| {
         name.strip_prefix(server).is_some_and(|version| version.is_empty() || version.starts_with('-'))

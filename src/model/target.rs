@@ -1,10 +1,13 @@
 //! What to debug.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::failure::Failure;
 
 /// The thing under the debugger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,4 +97,79 @@ pub enum Stdin {
     #[default]
     Interactive,
     File(PathBuf),
+}
+
+/// What a session is to be about, as it was asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Aim {
+    /// The program that the blueprint's words start.
+    #[default]
+    Program,
+    Process(u32),
+    /// A process by its name.
+    Named(String),
+    /// The next process of this name.
+    WaitFor {
+        name: String,
+        limit: Duration,
+    },
+    Address {
+        host: String,
+        port: u16,
+    },
+    Core(PathBuf),
+}
+
+impl Aim {
+    /// Reads `PID`, `HOST:PORT` or `NAME`.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        if text.is_empty() {
+            return Err(Failure::usage("nothing to attach to was named").hint("bugeye attach PID"));
+        }
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let pid = text.parse().ok().filter(|pid| *pid > 0);
+            return pid
+                .map(Self::Process)
+                .ok_or_else(|| Failure::not_found(format!("there is no process {text}")).hint("look: ps -e"));
+        }
+        let Some((host, port)) = text.rsplit_once(':') else { return Ok(Self::Named(text.into())) };
+        if host.contains('/') || port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(Self::Named(text.into()));
+        }
+        let port = port
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(|| Failure::usage(format!("`{text}` has no port; one is a number from 1 to 65535")))?;
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let host = if host.is_empty() || host == "*" { "127.0.0.1" } else { host };
+        Ok(Self::Address { host: host.into(), port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_a_process_an_address_or_a_name() {
+        let address = |host: &str, port| Aim::Address { host: host.into(), port };
+        let named = |name: &str| Aim::Named(name.into());
+        let cases = [
+            ("1234", Aim::Process(1234)),
+            ("localhost:5678", address("localhost", 5678)),
+            (":5678", address("127.0.0.1", 5678)),
+            ("*:5678", address("127.0.0.1", 5678)),
+            ("[::1]:5678", address("::1", 5678)),
+            ("web", named("web")),
+            ("web:worker", named("web:worker")),
+            ("/srv/a:1", named("/srv/a:1")),
+        ];
+        for (text, aim) in cases {
+            assert_eq!(Aim::parse(text).unwrap(), aim, "{text}");
+        }
+        for wrong in ["", "0", "99999999999", "host:0", "host:65536"] {
+            assert!(Aim::parse(wrong).is_err(), "{wrong}");
+        }
+    }
 }

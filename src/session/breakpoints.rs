@@ -41,13 +41,12 @@ impl Session {
         if (self.entering || self.to_record)
             && let Some(function) = self.adapter.quirks.entry_function
         {
-            wishes.push(internal(ENTRY_ID, function.into()));
+            wishes.push(internal(ENTRY_ID, (self.adapter.quirks.function_in)(&self.target, function)));
         }
         wishes.extend(self.until.clone());
-        for (index, word) in self.catch_words().iter().enumerate() {
-            let function = self.adapter.quirks.catch_functions.iter().find(|(name, _)| name == word);
-            if let (Some((_, function)), Ok(index)) = (function, u32::try_from(index)) {
-                wishes.push(internal(CATCH_ID - index.min(15), (*function).into()));
+        for ((word, function), index) in self.adapter.quirks.catch_functions.iter().zip(0..16) {
+            if self.catch_words().iter().any(|caught| caught == word) {
+                wishes.push(internal(CATCH_ID - index, (*function).into()));
             }
         }
         wishes
@@ -64,7 +63,7 @@ impl Session {
     /// The word whose function breakpoint was hit.
     pub(super) fn caught_word(&self, ids: &[u32]) -> Option<&str> {
         let index = ids.iter().find_map(|id| CATCH_ID.checked_sub(*id)).filter(|index| *index < 16)?;
-        self.catch_words().get(usize::try_from(index).ok()?).map(String::as_str)
+        self.adapter.quirks.catch_functions.get(usize::try_from(index).ok()?).map(|(word, _)| *word)
     }
 
     /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.
@@ -100,13 +99,7 @@ impl Session {
         if !functions.is_empty() || self.functions_sent {
             if self.capabilities.has("supportsFunctionBreakpoints") {
                 self.functions_sent = !functions.is_empty();
-                let breakpoints: Vec<Json> = functions.iter().map(|wish| self.function_breakpoint(wish)).collect();
-                let ids = functions.iter().map(|wish| wish.id).collect();
-                requests.push((
-                    "setFunctionBreakpoints",
-                    json!({ "breakpoints": breakpoints }),
-                    Config::Functions { ids },
-                ));
+                requests.push(self.function_request(&functions));
             } else {
                 for wish in functions {
                     let why = format!("{} has no function breakpoints; name a file:line", self.via());
@@ -121,6 +114,41 @@ impl Session {
         requests
     }
 
+    fn function_request(&self, functions: &[&Breakpoint]) -> (&'static str, Json, Config) {
+        let breakpoints: Vec<Json> = functions.iter().map(|wish| self.function_breakpoint(wish)).collect();
+        let ids = functions.iter().map(|wish| wish.id).collect();
+        ("setFunctionBreakpoints", json!({ "breakpoints": breakpoints }), Config::Functions { ids })
+    }
+
+    /// Functions once more, where a name the user wrote has to be written another way; None where none has.
+    pub(super) fn functions_again(&mut self, config: &Config) -> Option<(&'static str, Json, Config)> {
+        let Config::Functions { ids } = config else { return None };
+        let again = self.adapter.quirks.function_again;
+        let wishes = self.active_wishes();
+        let mut renamed = false;
+        for wish in wishes.iter().filter(|wish| ids.contains(&wish.id)) {
+            let Place::Function { name, .. } = &wish.place else { continue };
+            let Some(why) = self.bound.get(&wish.id).and_then(|bound| bound.binding.why.clone()) else { continue };
+            match self.renamed.get(name) {
+                // It was no better: what was said first is the reason.
+                Some((_, first)) if why.contains("not found") => {
+                    let bound = pending_bound(first.clone());
+                    self.bound.insert(wish.id, bound);
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(other) = again(name, &why) {
+                        self.renamed.insert(name.clone(), (other, why));
+                        renamed = true;
+                    }
+                }
+            }
+        }
+        let is_function = |wish: &&Breakpoint| matches!(wish.place, Place::Function { .. });
+        let functions: Vec<&Breakpoint> = wishes.iter().filter(is_function).collect();
+        renamed.then(|| self.function_request(&functions))
+    }
+
     fn source_breakpoint(&self, wish: &Breakpoint) -> Json {
         let line = match &wish.place {
             Place::Line { line, .. } => *line,
@@ -133,7 +161,11 @@ impl Session {
 
     fn function_breakpoint(&self, wish: &Breakpoint) -> Json {
         let name = match &wish.place {
-            Place::Function { name, .. } => name.clone(),
+            Place::Function { name, .. } if is_internal(wish.id) => name.clone(),
+            Place::Function { name, .. } => match self.renamed.get(name) {
+                Some((other, _)) => other.clone(),
+                None => (self.adapter.quirks.function_in)(&self.target, name),
+            },
             other => other.to_string(),
         };
         let mut breakpoint = json!({ "name": name });
@@ -174,8 +206,13 @@ impl Session {
     /// Whether an exception is no stop: the program's way to leave, or a test's way to say that it is skipped.
     pub(super) fn is_ignored(&self, exception: &str) -> bool {
         let quirks = &self.adapter.quirks;
-        let tested = self.catch.is_empty() && !self.catch_words().is_empty();
-        quirks.ignored_exceptions.contains(&exception) || (tested && quirks.skip_exceptions.contains(&exception))
+        let skipped = self.wants_failures() && quirks.skip_exceptions.contains(&exception);
+        quirks.ignored_exceptions.contains(&exception) || skipped
+    }
+
+    /// Whether what is caught is what the program itself asks for: where its tests fail.
+    pub(super) fn wants_failures(&self) -> bool {
+        self.catch.is_empty() && !self.catch_words().is_empty()
     }
 
     /// Filters, and types by name where the adapter takes them.
@@ -310,6 +347,10 @@ impl Session {
 
     pub(super) fn on_updated(&mut self, config: &Config, op: OpId, result: Result<Json, String>) {
         self.take_bindings(config, result);
+        if let Some((command, arguments, config)) = self.functions_again(config) {
+            self.request(command, arguments, Pending::Update(config, op), self.limits.request);
+            return;
+        }
         let Some(left) = self.batches.get_mut(&op) else { return };
         *left -= 1;
         if *left == 0 {
@@ -396,6 +437,9 @@ impl Session {
         };
         let why = (state == BindingState::Pending).then(|| match &answer.message {
             _ if unchecked.is_some() => unchecked.unwrap_or_default().into(),
+            Some(message) if condition.is_some() && (self.adapter.quirks.is_about_condition)(message) => {
+                format!("the condition can't be parsed: {message}")
+            }
             Some(message) if !message.is_empty() => match condition {
                 Some(condition) => format!("{message} (its condition: {condition})"),
                 None => message.clone(),

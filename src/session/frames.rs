@@ -6,7 +6,7 @@ use super::gather::{Gather, Step, explain};
 use super::look::{Locals, Scope, Seen};
 use super::{Pending, Session};
 use crate::dap::types::{self, DapVariable, read};
-use crate::model::{Frame, Reason, ThreadInfo};
+use crate::model::{Frame, Reason, Target, ThreadInfo};
 
 /// Frames that are read at a stop that may be deep in a library.
 pub(super) const LIBRARY_FRAMES: u32 = 24;
@@ -95,6 +95,9 @@ impl Session {
 
     /// Whether the program may stand in a library it called, where its author has nothing to look at.
     pub(super) fn may_be_elsewhere(&self) -> bool {
+        if matches!(self.target, Target::Core { .. }) {
+            return true;
+        }
         self.standing.as_ref().is_some_and(|standing| {
             matches!(
                 standing.reason,
@@ -112,6 +115,25 @@ impl Session {
         if self.may_be_elsewhere() { frames.iter().find(own).map_or(0, |frame| frame.index) } else { 0 }
     }
 
+    /// The only child stands for its parent: its children are the parent's.
+    pub(super) fn pass_through(&mut self, id: u64, parent: usize, child: &DapVariable) {
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
+        let items = gather.look.view.items;
+        let Some(node) = gather.nodes.get_mut(parent) else { return };
+        let numbered = child.indexed_variables.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        node.total = numbered;
+        let mut arguments = json!({ "variablesReference": child.variables_reference });
+        if let Some(total) = numbered.filter(|_| self.adapter.quirks.pages_indexed) {
+            let left = u32::try_from(total).unwrap_or(u32::MAX).saturating_sub(node.from);
+            arguments["filter"] = json!("indexed");
+            arguments["start"] = json!(node.from);
+            arguments["count"] = json!(items.saturating_add(1).min(left));
+        }
+        if child.variables_reference > 0 {
+            self.ask(id, "variables", arguments, Step::Children { node: parent });
+        }
+    }
+
     /// Asks for what a pointer points at.
     pub(super) fn expand_pointer(&mut self, id: u64, node: usize) {
         let Some(node_of) = self.gathers.get_mut(&id).and_then(|gather| gather.nodes.get_mut(node)) else { return };
@@ -127,6 +149,13 @@ impl Session {
         let is_library = self.adapter.quirks.is_library;
         let foreign = |frame: &Frame| frame.file.as_deref().is_some_and(is_library);
         !seen.frames.is_empty() && !seen.more_frames && seen.frames.iter().all(foreign)
+    }
+
+    /// Whether a caught function is one of those that another stop tells better.
+    pub(super) fn is_retold(&self, reason: &Reason, seen: &Seen) -> bool {
+        let Reason::Exception { text } = reason else { return false };
+        let functions: Vec<&str> = seen.frames.iter().map(|frame| frame.function.as_str()).collect();
+        (self.adapter.quirks.is_retold)(text, &functions)
     }
 
     /// A report with nothing in it but where the program stopped, when not even the stack could be read.

@@ -241,6 +241,13 @@ impl Session {
             return;
         };
         let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
+        if let (true, Some(command)) =
+            (locals != Locals::No, (self.adapter.quirks.scope_command)(gather.look.scope.word()))
+        {
+            let arguments = json!({ "expression": command, "context": "repl" });
+            self.request("evaluate", arguments, Pending::Quiet, self.limits.inspect);
+        }
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
         let checks = std::mem::take(&mut gather.also_check);
         match locals {
             Locals::No => {}
@@ -285,6 +292,11 @@ impl Session {
         let length: Option<u64> = length.and_then(|variable| variable.value.parse().ok());
         let all: Vec<DapVariable> =
             variables.into_iter().filter(|variable| !furniture(&variable.name, &variable.value)).collect();
+        if let ([only], Some(node)) = (&all[..], gather.nodes.get(parent))
+            && (self.adapter.quirks.passes_through)(node.kind.as_deref(), &only.name)
+        {
+            return self.pass_through(id, parent, only);
+        }
         let count = all.len();
         let skip = usize::try_from(skip).unwrap_or(0);
         let mut nodes = Vec::new();
@@ -366,7 +378,9 @@ impl Session {
         let wanted = view.depth > 1 && depth < view.depth;
         let needed = opaque && depth <= view.depth && gather.unasked < MAX_UNASKED;
         let paged = view.from > 0 && depth == 0 && !gather.look.expressions.is_empty();
-        let left = count.map(|count| count.saturating_sub(from.into())).filter(|_| quirks.pages_exactly);
+        let numbered = variable.indexed_variables.is_some_and(|count| count > 0);
+        let exactly = quirks.pages_exactly || (quirks.pages_indexed && numbered);
+        let left = count.map(|count| count.saturating_sub(from.into())).filter(|_| exactly);
         let expand = reference > 0 && (wanted || needed || paged) && left != Some(0);
         if expand && !wanted {
             gather.unasked += 1;
@@ -387,11 +401,14 @@ impl Session {
         let node = gather.nodes.len() - 1;
         if expand {
             let mut arguments = json!({ "variablesReference": reference });
-            if quirks.pages {
+            if quirks.pages && (numbered || !quirks.pages_indexed) {
                 // One more than is shown tells whether there are more.
-                arguments["start"] = json!(from);
                 let one_more = u64::from(view.items.saturating_add(1));
+                arguments["start"] = json!(from);
                 arguments["count"] = json!(left.map_or(one_more, |left| one_more.min(left)));
+            }
+            if quirks.pages_indexed && numbered {
+                arguments["filter"] = json!("indexed");
             }
             self.ask(id, "variables", arguments, Step::Children { node });
         }

@@ -188,11 +188,11 @@ impl Session {
         self.framed.insert(op, (what, frame, self.epoch));
         let levels = frame.saturating_add(1);
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
-        self.request("stackTrace", arguments, Pending::Evaluate(op, look), self.limits.inspect);
+        self.request("stackTrace", arguments, Pending::Evaluate(op), self.limits.inspect);
     }
 
     /// The stack came, or then the value.
-    pub(super) fn on_evaluated(&mut self, op: OpId, look: Look, result: Result<Json, String>) {
+    pub(super) fn on_evaluated(&mut self, op: OpId, result: Result<Json, String>) {
         let Some((what, frame, epoch)) = self.framed.remove(&op) else {
             return self.on_effect(op, result);
         };
@@ -225,7 +225,11 @@ impl Session {
             Purposeful::Evaluate(expression) => {
                 let arguments =
                     json!({ "expression": expression, "frameId": frame_id, "context": quirks.eval_context });
-                self.request("evaluate", arguments, Pending::Evaluate(op, look), self.limits.request);
+                let why = Pending::Effect(op, expression, frame_id);
+                self.request("evaluate", arguments, why, self.limits.request);
+            }
+            Purposeful::Set { target, value } if frame > 0 && quirks.assigns_in_top => {
+                self.set_by_name(op, frame_id, target, value);
             }
             Purposeful::Raw(expression) => {
                 let arguments = json!({ "expression": expression, "frameId": frame_id, "context": "repl" });
@@ -241,7 +245,7 @@ impl Session {
                         json!({ "expression": expression, "frameId": frame_id, "context": quirks.eval_context }),
                     )
                 };
-                self.request(command, arguments, Pending::Evaluate(op, look), self.limits.request);
+                self.request(command, arguments, Pending::Assigned(op, target, frame_id), self.limits.request);
             }
             Purposeful::Native(command) => {
                 self.request("evaluate", native(&command), Pending::Native(op), self.limits.request);
@@ -249,6 +253,11 @@ impl Session {
             Purposeful::Watch(command, step) => {
                 self.request("evaluate", native(&command), Pending::Watch(op, step), self.limits.request);
             }
+            Purposeful::Code { address, count } => {
+                let from = address.or_else(|| top.instruction_pointer_reference.clone());
+                self.ask_code(op, from, count);
+            }
+            Purposeful::Data(step) => self.ask_data(op, frame_id, top.name.clone(), &step),
             Purposeful::Jump(command, view) => {
                 let jump = super::watch::Jump::Done { view };
                 self.request("evaluate", native(&command), Pending::Goto(op, jump), self.limits.request);
@@ -272,7 +281,7 @@ impl Session {
         }
     }
 
-    fn on_effect(&mut self, op: OpId, result: Result<Json, String>) {
+    pub(super) fn on_effect(&mut self, op: OpId, result: Result<Json, String>) {
         match result {
             Ok(body) => {
                 let body: types::EvaluateBody = read(&body);
@@ -418,6 +427,11 @@ pub(super) enum Purposeful {
     Arguments,
     Native(String),
     Watch(String, super::watch::Step),
+    Data(super::watch::Step),
+    Code {
+        address: Option<String>,
+        count: u32,
+    },
     Jump(String, crate::model::View),
 }
 

@@ -40,6 +40,17 @@ pub enum Scope {
 }
 
 impl Scope {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Locals => "locals",
+            Self::Globals => "globals",
+            Self::Statics => "statics",
+            Self::Closure => "closure",
+            Self::Registers => "registers",
+            Self::All => "all",
+        }
+    }
+
     /// Whether a scope of the adapter is of this kind, told by its hint or its name.
     pub(super) fn takes(self, scope: &types::Scope) -> bool {
         let hint = scope.presentation_hint.as_deref().unwrap_or_default();

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait};
 use crate::dap::Message;
 use crate::failure::Failure;
-use crate::model::{Ending, SessionState};
+use crate::model::{Ending, SessionState, Target};
 
 /// What a wait may take beyond its limit, when the stop has come and only its report is missing.
 const COMPLETING: std::time::Duration = std::time::Duration::from_millis(400);
@@ -60,9 +60,23 @@ impl Session {
                 // Breakpoints interrupt a step out: whichever comes first, the place or the return, ends it.
                 self.until = Some(place);
                 self.refresh_breakpoints();
-                "stepOut"
+                if self.unfinished { "continue" } else { "stepOut" }
             }
         };
+        if self.unfinished && command != "continue" {
+            let failure = Failure::refused(format!(
+                "{} can't step before the step of thread {} is over, which a breakpoint in this thread interrupted",
+                self.via(),
+                self.step_thread.unwrap_or(1)
+            ))
+            .hint("go on to a line instead: bugeye until FILE:LINE")
+            .hint("or let all of them go: bugeye continue");
+            if let Some(until) = self.until.take() {
+                self.bound.remove(&until.id);
+                self.refresh_breakpoints();
+            }
+            return self.answer(op, Err(failure));
+        }
         self.epoch += 1;
         self.stood = self.standing.take();
         self.end_gathers();
@@ -75,6 +89,9 @@ impl Session {
             return;
         }
         self.stepping = steps;
+        if self.stepping {
+            self.step_thread = Some(thread.unwrap_or(current));
+        }
         self.resuming = true;
         self.early = None;
         self.set_state(SessionState::Running);
@@ -257,11 +274,20 @@ impl Session {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
         }
+        if self.ends_with_us() {
+            let failure = Failure::unsupported("the server at that address ends its program when its client leaves")
+                .hint("one that is started with --accept-multiclient does not")
+                .hint("end both: bugeye stop");
+            return self.answer(op, Err(failure));
+        }
         self.detaching = Some(op);
         // No trap of ours may stay behind in a program that nobody watches.
         self.wishes.clear();
         self.catch = vec!["none".into()];
         self.until = None;
+        if self.is_left_abruptly() {
+            return self.detach_by_leaving(op);
+        }
         self.refresh_breakpoints();
         self.out.push(Effect::Arm(Timer::Detach(op), self.adapter.quirks.detach_grace));
         if self.adapter.quirks.disconnect_kills && self.state == SessionState::Running {
@@ -284,7 +310,63 @@ impl Session {
         }
     }
 
+    /// An adapter that sees its client leave would end the program with it: it must not see that.
+    #[must_use]
+    pub const fn is_left_abruptly(&self) -> bool {
+        self.adapter.quirks.left_abruptly && !self.is_attached()
+    }
+
+    /// The adapter would end the program: it is left with no trap, running, and the adapter is ended behind its back.
+    fn detach_by_leaving(&mut self, op: OpId) {
+        self.out.push(Effect::Arm(Timer::Detach(op), self.limits.request));
+        match self.state {
+            // What is taken away while it runs halts it for a moment, of which nobody tells.
+            SessionState::Running => self.send_pause(op),
+            _ => self.let_run(),
+        }
+    }
+
+    /// Lets a program that stands still run without us; it runs when the last question is answered.
+    pub(super) fn let_run(&mut self) {
+        let Some(op) = self.detaching else { return };
+        for (command, arguments, config) in self.breakpoint_requests(true) {
+            self.request(command, arguments, Pending::Update(config, 0), self.limits.request);
+        }
+        if !std::mem::take(&mut self.watches).is_empty() {
+            self.request("setDataBreakpoints", json!({ "breakpoints": [] }), Pending::Quiet, self.limits.request);
+        }
+        let thread = self.threads.first().map_or(1, |thread| thread.id);
+        match self.handshake.done_sent {
+            true => self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request),
+            false => self.request("configurationDone", json!({}), Pending::Quiet, self.limits.request),
+        };
+        self.request("threads", Json::Null, Pending::LetRun(op), self.limits.request);
+    }
+
+    /// Whether the program ends when we leave, though it is not ours.
+    pub(super) fn ends_with_us(&self) -> bool {
+        self.adapter.quirks.serves_many
+            && matches!(self.target, Target::Remote(_))
+            && !self.capabilities.has("supportTerminateDebuggee")
+    }
+
+    /// A server leaves its program as it stands: it is let run.
+    fn run_on_before_leaving(&mut self) {
+        if !self.adapter.quirks.serves_many || !matches!(self.target, Target::Remote(_)) {
+            return;
+        }
+        // With no trap of ours, which nobody would be told of.
+        self.wishes.clear();
+        self.until = None;
+        self.refresh_breakpoints();
+        if self.state == SessionState::Stopped {
+            let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);
+            self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request);
+        }
+    }
+
     fn send_disconnect(&mut self, op: OpId) {
+        self.run_on_before_leaving();
         let arguments = json!({ "terminateDebuggee": false });
         self.request("disconnect", arguments, Pending::Detach(op), self.limits.request);
     }
@@ -325,6 +407,9 @@ impl Session {
 
     pub(super) fn stop(&mut self, op: OpId, kill: bool) {
         let spare = self.is_attached() && !kill;
+        if spare && !self.ends_with_us() {
+            self.run_on_before_leaving();
+        }
         let seq = self.next_seq;
         self.next_seq += 1;
         let arguments = json!({ "terminateDebuggee": !spare });
@@ -359,6 +444,12 @@ impl Session {
             SessionState::Stopped => Failure::wrong_state("the program is stopped").hint("let it run: bugeye continue"),
             SessionState::Exited | SessionState::Lost => self.ended_failure(),
         }
+    }
+
+    /// Whether a process of this machine was attached to.
+    #[must_use]
+    pub const fn has_process(&self) -> bool {
+        matches!(self.target, Target::Attach { .. })
     }
 
     /// Whether the program belongs to the user, who started it without us.

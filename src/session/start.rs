@@ -35,7 +35,8 @@ impl Session {
             "supportsRunInTerminalRequest": self.adapter.quirks.runs_in_terminal,
             "supportsMemoryReferences": true,
         });
-        self.request("initialize", arguments, Pending::Initialize, self.limits.initialize);
+        let limit = self.limits.initialize.max(self.adapter.quirks.first_answer);
+        self.request("initialize", arguments, Pending::Initialize, limit);
     }
 
     /// What the record keeps of the target: never the environment.
@@ -78,8 +79,12 @@ impl Session {
     fn first_request(&self) -> Result<(&'static str, Json), Failure> {
         let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
         let overlaid = |mut arguments: Json, extra: &serde_json::Map<String, Json>| {
-            if let Some(object) = arguments.as_object_mut() {
-                object.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+            for (name, value) in extra {
+                match (arguments.get_mut(name), value) {
+                    // Commands of the user's come after ours.
+                    (Some(Json::Array(own)), Json::Array(more)) => own.extend(more.iter().cloned()),
+                    _ => arguments[name] = value.clone(),
+                }
             }
             arguments
         };
@@ -212,6 +217,9 @@ impl Session {
             }
             (_, result) => self.take_bindings(config, result),
         }
+        if let Some((command, arguments, config)) = self.functions_again(config) {
+            return self.configure(command, arguments, config);
+        }
         if self.handshake.open == 0 && !self.handshake.breakpoints_sent {
             return self.configure_breakpoints();
         }
@@ -255,6 +263,12 @@ impl Session {
     }
 
     pub(super) fn on_configuration_done(&mut self, result: Result<Json, String>) {
+        // Not every adapter tells which process it holds.
+        if let (Target::Attach { pid, .. }, None) = (&self.target, self.pid) {
+            let pid = *pid;
+            self.pid = Some(pid);
+            self.out.push(Effect::Watch { pid });
+        }
         if let Err(message) = result {
             let failure = self.adapter_failure("the program could not be let go", &message);
             if self.state == SessionState::Running {
@@ -272,6 +286,8 @@ impl Session {
         if !self.state.is_live() {
             return;
         }
+        // What the program said may be the reason.
+        self.out.push(Effect::Drain);
         if let Some((op, _)) = self.start.take() {
             self.answer(op, Err(failure.clone()));
         }
@@ -303,9 +319,13 @@ impl Session {
         self.checking.clear();
         for pending in self.pending.values() {
             match pending {
-                Pending::Evaluate(op, _) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
+                Pending::Evaluate(op) | Pending::Names(op) | Pending::Raw(op) | Pending::Exception(op) => {
                     ops.push(*op);
                 }
+                Pending::Effect(op, ..)
+                | Pending::Assigned(op, ..)
+                | Pending::SetIn(op, ..)
+                | Pending::SetDone(op, _) => ops.push(*op),
                 Pending::Threads(op) | Pending::Native(op) | Pending::Request(op, _) => ops.push(*op),
                 Pending::Watch(op, _) | Pending::Goto(op, _) => ops.push(*op),
                 _ => {}
@@ -476,16 +496,9 @@ impl Session {
             return self.end_now();
         }
         let starting = self.state == SessionState::Starting;
-        let too_old = (self.adapter.quirks.too_old)(&stderr_tail).filter(|_| starting);
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
         let mut failure = self.ended_failure();
-        if let Some(what) = too_old {
-            failure = Failure::unsupported(what);
-            for hint in self.adapter.install.instead {
-                failure = failure.hint(*hint);
-            }
-        }
-        if starting && too_old.is_none() {
+        if starting {
             failure = failure.hint("is it the right program? bugeye doctor");
         }
         self.out.push(Effect::Drain);

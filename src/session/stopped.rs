@@ -19,10 +19,12 @@ impl Session {
         let body: StoppedBody = read(body);
         match self.state {
             _ if self.exiting => {}
+            SessionState::Running if self.detaching.is_some() && self.is_left_abruptly() => self.let_run(),
             SessionState::Running if self.adapter.quirks.call_reason == Some(body.reason.as_str()) => self.called(),
             SessionState::Running if self.resuming => self.early_stop(body),
             SessionState::Running if self.logging.is_some() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
+            SessionState::Stopped if self.is_calling() => self.arrive(body),
             SessionState::Stopped => self.queue_stop(body),
             _ => {}
         }
@@ -79,7 +81,7 @@ impl Session {
     pub(super) fn next_queued(&mut self) -> bool {
         self.forget_removed();
         let Some(body) = self.queue.pop_front() else { return false };
-        self.arrive(body);
+        self.arrive_now(body);
         true
     }
 
@@ -96,6 +98,14 @@ impl Session {
 
     /// The program stands still. Decides whether that is news.
     pub(super) fn arrive(&mut self, body: StoppedBody) {
+        self.resuming = false;
+        if !self.look_for_others(&body) {
+            self.arrive_now(body);
+        }
+    }
+
+    /// All that happened at this moment is known.
+    pub(super) fn arrive_now(&mut self, body: StoppedBody) {
         self.epoch += 1;
         self.resuming = false;
         self.stood = None;
@@ -121,6 +131,11 @@ impl Session {
             self.bound.remove(&until.id);
             self.refresh_breakpoints();
         }
+        if self.unfinished && body.reason == "step" && !self.stepping {
+            // The end of a step that is over for whoever asked for it.
+            self.unfinished = false;
+            return self.go_on(body.thread_id);
+        }
         let exception = exception_name(&body);
         if body.reason == "exception" && self.is_ignored(exception) {
             return self.go_on(body.thread_id);
@@ -132,7 +147,10 @@ impl Session {
         if body.reason == "exception" || self.is_thrown(&body) {
             let wanted = self.wanted_types();
             if let (false, Some((expression, _))) = (wanted.is_empty(), self.adapter.natives.thrown_type) {
-                return self.ask_thrown_type(body, expression);
+                return self.ask_thrown(body, expression);
+            }
+            if let (true, Some(expression)) = (self.wants_failures(), self.adapter.quirks.handled) {
+                return self.ask_thrown(body, expression);
             }
         }
         let logs: Vec<&Breakpoint> =
@@ -198,8 +216,17 @@ impl Session {
     }
 
     pub(super) fn stand(&mut self, body: &StoppedBody, ids: &[u32]) {
-        let reason = self.reason(body, ids);
-        if std::mem::take(&mut self.stepping)
+        let condition_error = (self.adapter.quirks.condition_error)(body);
+        let reason = match condition_error {
+            Some(_) => Reason::Breakpoint { ids: Vec::new(), hit: 0 },
+            None => self.reason(body, ids),
+        };
+        let stepping = std::mem::take(&mut self.stepping);
+        if self.adapter.quirks.keeps_step && reason != Reason::Pause {
+            let elsewhere = body.thread_id != self.step_thread;
+            self.unfinished = elsewhere && (self.unfinished || (stepping && reason != Reason::Step));
+        }
+        if stepping
             && reason != Reason::Step
             && let Some(command) = self.adapter.quirks.forget_step
         {
@@ -220,6 +247,9 @@ impl Session {
             self.last_signal = Some(name.clone());
         }
         self.make_standing(body.thread_id, reason);
+        if let Some(standing) = &mut self.standing {
+            standing.condition_failed = condition_error;
+        }
         self.after_hits(ids);
     }
 
@@ -305,8 +335,14 @@ impl Session {
             }
             "step" | "goto" => Reason::Step,
             "pause" => Reason::Pause,
+            "entry" if matches!(self.target, Target::Core { .. }) => {
+                Reason::Other { text: "its core file was made".into() }
+            }
             "entry" => Reason::Entry,
             "exception" => {
+                if let Some(text) = (self.adapter.quirks.exception_text)(body) {
+                    return Reason::Exception { text };
+                }
                 let (kind, detail) = (exception_name(body), body.description.as_deref());
                 let text = match detail {
                     Some(detail) if !kind.is_empty() && detail != kind => format!("{kind}: {detail}"),
@@ -334,14 +370,15 @@ impl Session {
         self.catch.iter().filter_map(|word| word.split_once(' ')).map(|(_, kind)| kind.trim()).collect()
     }
 
-    fn ask_thrown_type(&mut self, body: StoppedBody, expression: &str) {
+    /// Asks in the frame of an exception whether it is one to stop at.
+    fn ask_thrown(&mut self, body: StoppedBody, expression: &str) {
         let thread = body.thread_id.unwrap_or(1);
         self.thrown = Some((body, expression.to_string()));
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
         self.request("stackTrace", arguments, Pending::Thrown, self.limits.inspect);
     }
 
-    /// The frame came, or then the type: the wanted ones are a stop.
+    /// The frame came, or then the answer: the wanted ones are a stop.
     pub(super) fn on_thrown(&mut self, result: Result<Json, String>) {
         let Some((body, expression)) = self.thrown.take() else { return };
         if !expression.is_empty() {
@@ -356,6 +393,9 @@ impl Session {
         let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
         let text = (self.adapter.quirks.tidy)(&value.result, value.kind.as_deref());
         let wanted = self.wanted_types();
+        if wanted.is_empty() {
+            return if text == "True" { self.go_on(body.thread_id) } else { self.stand(&body, &[]) };
+        }
         let matches = self.adapter.natives.thrown_type.is_none_or(|(_, is)| wanted.iter().any(|kind| is(&text, kind)));
         // What can't be told is shown rather than missed.
         if matches || text.is_empty() {
@@ -478,7 +518,7 @@ impl Session {
     pub(super) fn finish_report(&mut self, seen: Seen) {
         let Some(standing) = &self.standing else { return };
         let mut reason = standing.reason.clone();
-        if matches!(reason, Reason::Exception { .. }) && self.is_foreign(&seen) {
+        if matches!(reason, Reason::Exception { .. }) && (self.is_foreign(&seen) || self.is_retold(&reason, &seen)) {
             self.stops -= 1;
             self.set_state(SessionState::Running);
             return self.go_on(Some(seen.thread.id));

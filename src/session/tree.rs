@@ -68,7 +68,8 @@ impl Budget {
 
     pub fn value(&mut self, nodes: &[Node], index: usize) -> Value {
         let Some(node) = nodes.get(index) else { return Value::default() };
-        let hollow = node.opaque && !node.children.is_empty() && !node.text.starts_with("size=");
+        // The text is of the whole, where only a part was asked for.
+        let hollow = (node.opaque || node.from > 0) && !node.children.is_empty() && !node.text.starts_with("size=");
         let quoted_text = if hollow { String::new() } else { quoted(&node.text) };
         let kind = node.kind.as_deref().map(word);
         // A character takes up to two bytes of a reply, or four outside ASCII.

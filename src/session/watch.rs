@@ -14,17 +14,54 @@ use crate::model::{Reason, SessionState, View};
 /// A data breakpoint of this session.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
-    line: WatchLine,
+    pub line: WatchLine,
     /// The debugger's own number.
-    number: u32,
+    pub number: u32,
+    /// Where requests have set it.
+    data: super::data::Data,
+}
+
+impl Watched {
+    pub const fn by_request(line: WatchLine, data: super::data::Data) -> Self {
+        Self { line, number: 0, data }
+    }
+
+    pub const fn data(&self) -> &super::data::Data {
+        &self.data
+    }
+
+    pub const fn data_mut(&mut self) -> &mut super::data::Data {
+        &mut self.data
+    }
 }
 
 /// Where the making of a data breakpoint is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    Set { expression: String, access: Access, condition: Option<String> },
+    Set {
+        expression: String,
+        access: Access,
+        condition: Option<String>,
+    },
     Condition,
-    Remove { id: u32 },
+    Remove {
+        id: u32,
+    },
+    /// By requests: whether it can be, that it was, its value and its address.
+    Info {
+        expression: String,
+        access: Access,
+        condition: Option<String>,
+        frame: i64,
+        function: String,
+    },
+    Placed {
+        frame: i64,
+    },
+    Value {
+        frame: i64,
+    },
+    Address,
 }
 
 /// Where a jump is: what was asked for, and the view of the answer.
@@ -96,6 +133,12 @@ impl Session {
     }
 
     pub(super) fn watch(&mut self, op: OpId, step: Step, look: Look) {
+        if self.watches_by_request() {
+            return match self.check_stopped(look.thread) {
+                Ok(()) => self.with_frame(op, look, Purposeful::Data(step)),
+                Err(failure) => self.answer(op, Err(failure)),
+            };
+        }
         let watching = match self.watching().and_then(|watching| self.check_stopped(look.thread).map(|()| watching)) {
             Ok(watching) => watching,
             Err(failure) => return self.answer(op, Err(failure)),
@@ -108,6 +151,9 @@ impl Session {
 
     pub(super) fn unwatch(&mut self, op: OpId, id: u32) {
         let found = self.watches.iter().find(|watch| watch.line.id == id).map(|watch| watch.number);
+        if found.is_some() && self.watches_by_request() {
+            return self.send_data(op, Step::Remove { id });
+        }
         match (found, self.watching()) {
             (Some(number), Ok(watching)) => {
                 self.send_native(&(watching.remove)(number), Pending::Watch(op, Step::Remove { id }));
@@ -127,6 +173,9 @@ impl Session {
     }
 
     pub(super) fn on_watch(&mut self, op: OpId, step: Step, result: Result<Json, String>) {
+        if self.watches_by_request() {
+            return self.on_data_step(op, step, result);
+        }
         let text = match self.native_text(result, "it can't be watched") {
             Ok(text) => text,
             Err(failure) => {
@@ -150,7 +199,7 @@ impl Session {
                 self.next_watch += 1;
                 let value = (watching.values)(&text).pop().and_then(|(_, _, new)| new);
                 let line = WatchLine { id, expression, access, condition: condition.clone(), hits: 0, value };
-                self.watches.push(Watched { line, number });
+                self.watches.push(Watched { line, number, data: super::data::Data::default() });
                 match condition {
                     Some(condition) => {
                         self.send_native(
@@ -161,7 +210,9 @@ impl Session {
                     None => self.list_watches(op),
                 }
             }
-            Step::Condition => self.list_watches(op),
+            Step::Condition | Step::Info { .. } | Step::Placed { .. } | Step::Value { .. } | Step::Address => {
+                self.list_watches(op);
+            }
             Step::Remove { id } => {
                 self.watches.retain(|watch| watch.line.id != id);
                 self.list_watches(op);
@@ -171,6 +222,9 @@ impl Session {
 
     /// The reason of a stop that a data breakpoint made. Its values are asked for when the report is made.
     pub(super) fn watch_reason(&self, body: &StoppedBody, ids: &[u32]) -> Option<Reason> {
+        if self.watches_by_request() {
+            return self.data_reason(body);
+        }
         let watching = self.adapter.natives.watch.filter(|_| !self.watches.is_empty())?;
         let number = (watching.stopped)(body);
         let unnamed = body.reason == "breakpoint" && ids.is_empty() && body.description.is_none();
@@ -183,6 +237,9 @@ impl Session {
     }
 
     pub(super) fn ask_watch_values(&mut self) {
+        if self.watches_by_request() {
+            return self.ask_data_values();
+        }
         if let Some(watching) = self.adapter.natives.watch {
             self.send_native(watching.list, Pending::WatchValues);
         }

@@ -66,6 +66,12 @@ pub enum Op {
         capability: &'static str,
         what: &'static str,
     },
+    /// So many instructions from an address on, or from where the frame stands, by request.
+    Disassemble {
+        address: Option<String>,
+        count: u32,
+        look: Look,
+    },
     Watch {
         expression: String,
         access: Access,
@@ -206,6 +212,7 @@ impl Op {
             Self::Exception => "exception",
             Self::Native { .. } => "native",
             Self::Request { command, .. } => command,
+            Self::Disassemble { .. } => "disassemble",
             Self::Watch { .. } => "watch",
             Self::Unwatch(_) => "unwatch",
             Self::Watches => "watches",
@@ -330,5 +337,7 @@ pub struct Snapshot {
     pub line: Option<u32>,
     pub stops: u64,
     pub ending: Option<Ending>,
+    /// A program that is not ours ends all the same when we leave: its server wants it so.
+    pub ends_with_us: bool,
     pub hits: BTreeMap<u32, Binding>,
 }

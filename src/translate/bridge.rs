@@ -139,6 +139,6 @@ mod tests {
             let sum = body.bytes().fold(0u8, u8::wrapping_add);
             assert_eq!(rest, format!("{sum:02x}$g#67$qSupported#37"), "{cut}");
         }
-        assert_eq!(Start::default().pass(b"$qSupported#37"), b"$qSupported:swbreak+;hwbreak+#d2");
+        assert_eq!(Start::default().pass(b"$qSupported#37"), b"$qSupported:swbreak+;hwbreak+#d5");
     }
 }

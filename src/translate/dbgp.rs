@@ -37,6 +37,8 @@ const OPENING: Duration = Duration::from_secs(20);
 const ANSWERING: Duration = Duration::from_secs(30);
 /// How long a program may take to end once it was asked to.
 const LEAVING: Duration = Duration::from_millis(500);
+/// Bytes of a text that are asked for.
+const LONGEST_TEXT: &str = "20000";
 
 pub fn php(asked: &Asked) -> u8 {
     Translator::run(asked, &dialect::PHP)
@@ -175,6 +177,7 @@ impl<'a> Translator<'a> {
                 return self.set_off();
             }
             "threads" => self.threads(),
+            "modules" => self.while_still(Self::modules),
             "stackTrace" => self.stack(arguments),
             "scopes" => self.scopes(arguments),
             "variables" => self.variables(arguments),
@@ -190,8 +193,11 @@ impl<'a> Translator<'a> {
     }
 
     fn initialize(&mut self) -> Result<Json, String> {
-        let interpreter = self.asked.command.first().map(String::as_str).unwrap_or_default();
-        let version = (self.dialect.check)(interpreter)?;
+        // Who only asks what there is, is told. A program that is started shows it soon enough.
+        if self.asked.streams.is_none() {
+            let interpreter = self.asked.command.first().map(String::as_str).unwrap_or_default();
+            let _version = (self.dialect.check)(interpreter)?;
+        }
         Ok(json!({
             "supportsConfigurationDoneRequest": true,
             "supportsConditionalBreakpoints": true,
@@ -199,6 +205,7 @@ impl<'a> Translator<'a> {
             "supportsFunctionBreakpoints": true,
             "supportsExceptionInfoRequest": true,
             "supportsExceptionOptions": true,
+            "supportsModulesRequest": true,
             "supportsSetExpression": true,
             "supportsEvaluateForHovers": true,
             "supportTerminateDebuggee": true,
@@ -206,7 +213,6 @@ impl<'a> Translator<'a> {
                 { "filter": "raised", "label": "Everything that is thrown", "default": false },
                 { "filter": "uncaught", "label": "What is caught nowhere", "default": true },
             ],
-            "engineVersion": version,
         }))
     }
 
@@ -320,7 +326,7 @@ impl<'a> Translator<'a> {
             match listener.accept() {
                 Ok((stream, _)) => break stream,
                 Err(_) if matches!(child.try_wait(), Ok(Some(_))) => {
-                    return Err("it ended before the debugger was there; what it said: bugeye output".into());
+                    return Err("it ended before its debugger was there".into());
                 }
                 Err(error) if Instant::now() > deadline => {
                     let _ = child.kill();
@@ -351,7 +357,7 @@ impl<'a> Translator<'a> {
             ("extended_properties", "1"),
             ("max_depth", "2"),
             ("max_children", "100"),
-            ("max_data", "20000"),
+            ("max_data", LONGEST_TEXT),
         ];
         for (name, value) in wanted {
             // An engine that does not know one does without.

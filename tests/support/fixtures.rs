@@ -36,18 +36,37 @@ fn once(lock: &str, is_there: impl Fn() -> bool, make: impl FnOnce()) {
 
 /// The folder that `bugeye setup` installed debugpy into.
 pub fn debugpy() -> PathBuf {
+    installed("debugpy", "interpreter")
+}
+
+/// The folder that `bugeye setup` installed an adapter into; `proof` is a file in it.
+pub fn installed(adapter: &str, proof: &str) -> PathBuf {
     let home = made("adapters");
-    let folder = home.join("data/adapters/debugpy");
+    let folder = home.join("data/adapters").join(adapter);
     once(
         "adapters",
-        || folder.join("interpreter").is_file(),
+        || folder.join(proof).is_file(),
         || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
-            let done = command.args(["setup", "debugpy", "--yes"]).env("BUGEYE_HOME", &home).output().unwrap();
-            assert!(done.status.success(), "debugpy can't be installed: {}", String::from_utf8_lossy(&done.stderr));
+            let done = command.args(["setup", adapter, "--yes"]).env("BUGEYE_HOME", &home).output().unwrap();
+            assert!(done.status.success(), "{adapter} can't be installed: {}", String::from_utf8_lossy(&done.stderr));
         },
     );
     folder
+}
+
+/// The folder of Bugeye's own adapter for Java, compiled by its first start.
+pub fn java() -> PathBuf {
+    static FOLDER: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    let compile = || {
+        let home = made("adapters");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
+        let command = command.args(["adapter", "java", "--", "java"]).env("BUGEYE_HOME", &home);
+        let done = command.stdin(std::process::Stdio::null()).output().unwrap();
+        assert!(done.status.success(), "no adapter for Java: {}", String::from_utf8_lossy(&done.stderr));
+        home.join("data/adapters/java")
+    };
+    FOLDER.get_or_init(compile).clone()
 }
 
 /// A folder with an environment of Python that has pytest.
@@ -100,13 +119,19 @@ pub fn program(name: &str) -> String {
     if ["python", "ruby", "php", "perl"].contains(&language) {
         return file.to_string();
     }
-    let binary = made(&format!("{language}-{stem}"));
+    let binary = made(&format!("{language}-{stem}{}", if language == "java" { ".jar" } else { "" }));
     let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     once(&format!("{language}-{stem}"), || time(&binary) > time(&source), || compile(language, &source, &binary));
     binary.to_str().unwrap().to_string()
 }
 
 fn compile(language: &str, source: &Path, binary: &Path) {
+    if language == "java" {
+        return compile_jar(source, binary);
+    }
+    if language == "go" {
+        return compile_go(source, binary);
+    }
     let plain = ["-O0", "-g", "-fno-omit-frame-pointer", "-fno-inline", "-Wall", "-pthread"];
     let (compiler, flags) = match language {
         "c" => ("cc", &plain[..]),
@@ -115,6 +140,28 @@ fn compile(language: &str, source: &Path, binary: &Path) {
     };
     let new = binary.with_extension("new");
     let done = Command::new(compiler).args(flags).arg("-o").arg(&new).arg(source).output().unwrap();
+    assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    fs::rename(new, binary).unwrap();
+}
+
+fn compile_jar(source: &Path, jar: &Path) {
+    let classes = jar.with_extension("classes");
+    let new = jar.with_extension("new");
+    let done = Command::new("javac").arg("-g").arg("-d").arg(&classes).arg(source).output().unwrap();
+    assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    let stem = source.file_stem().unwrap();
+    let mut command = Command::new("jar");
+    command.arg("--create").arg("--file").arg(&new).arg("--main-class").arg(stem).arg("-C").arg(&classes).arg(".");
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    fs::rename(new, jar).unwrap();
+}
+
+fn compile_go(source: &Path, binary: &Path) {
+    let new = binary.with_extension("new");
+    let mut command = Command::new("go");
+    command.args(["build", "-gcflags=all=-N -l", "-o"]).arg(&new).arg(source);
+    let done = command.output().unwrap();
     assert!(done.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
     fs::rename(new, binary).unwrap();
 }

@@ -35,6 +35,9 @@ impl Bug {
         let adapters = home.path().join("data/adapters");
         fs::create_dir_all(&adapters).unwrap();
         symlink(fixtures::debugpy(), adapters.join("debugpy")).unwrap();
+        if language == "go" {
+            symlink(fixtures::installed("delve", "bin/dlv"), adapters.join("delve")).unwrap();
+        }
         // The same tests on another version: `BUGEYE_TEST_LLDB` is its path.
         if let Ok(path) = std::env::var("BUGEYE_TEST_LLDB") {
             fs::create_dir_all(home.path().join("config")).unwrap();

@@ -94,6 +94,31 @@ pub const DEBUGPY: Side = Side {
     ..NATIVE
 };
 
+pub const JAVA: Side = Side {
+    name: "java",
+    adapter: "java",
+    language: "java",
+    fixture: "java/Every.java",
+    scope: "Every.",
+    main: "Every.main",
+    boom: "IllegalStateException",
+    module: "java-Every.jar",
+    raw: ("classes Every", "Every"),
+    ..NATIVE
+};
+
+pub const DELVE: Side = Side {
+    name: "delve",
+    adapter: "delve",
+    language: "go",
+    fixture: "go/every.go",
+    scope: "main.",
+    main: "main.main",
+    boom: "panic: boom",
+    raw: ("config -list showRegisters", "true"),
+    ..NATIVE
+};
+
 pub const RUBY: Side = Side {
     name: "ruby",
     adapter: "ruby",
@@ -101,6 +126,9 @@ pub const RUBY: Side = Side {
     fixture: "ruby/every.rb",
     boom: "ArgumentError",
     paths: ["thing[:inner][:x]", "thing[:list][1]"],
+    int: "Integer",
+    module: "every.rb",
+    globals: "$PROGRAM_NAME",
     raw: ("n + 1", "6"),
     holes: &[
         ("watch", Hole::Says("no data breakpoints")),
@@ -117,6 +145,8 @@ pub const XDEBUG: Side = Side {
     sigil: "$",
     boom: "RuntimeException",
     paths: ["$thing['inner']['x']", "$thing['list'][1]"],
+    module: "every.php",
+    globals: "$_SERVER",
     raw: ("$n + 1", "6"),
     holes: &[
         ("watch", Hole::Says("no data breakpoints")),
@@ -132,12 +162,12 @@ pub const PERL: Side = Side {
     language: "perl",
     fixture: "perl/every.pl",
     sigil: "$",
-    scope: "main::",
-    main: "main::main",
     boom: "boom",
     paths: ["$thing->{inner}{x}", "$thing->{list}[1]"],
+    int: "number",
+    module: "every.pl",
+    globals: "%ENV",
     raw: ("$n + 1", "6"),
-    checks_functions: false,
     holes: &[
         ("watch", Hole::Says("no data breakpoints")),
         ("threads", Hole::Nothing("Perl programs here have one thread")),
@@ -150,6 +180,9 @@ impl Side {
     pub fn bug(&self) -> Bug {
         let mut bug = Bug::new(self.language);
         bug.env.push(("BUGEYE_ADAPTER".into(), self.adapter.into()));
+        if self.language == "java" {
+            std::os::unix::fs::symlink(fixtures::java(), bug.home().join("data/adapters/java")).unwrap();
+        }
         if let Some((asked, name)) = self.fetched {
             let path = fetched(asked, name);
             std::fs::create_dir_all(bug.home().join("config")).unwrap();
@@ -189,13 +222,16 @@ impl Side {
     pub fn outside(&self, mode: &str) -> Vec<String> {
         let program = self.program();
         let file = fixtures::folder(self.language).join(&program).display().to_string();
+        if self.language == "java" {
+            let agent = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0";
+            return ["java", agent, "-jar", &file, mode].map(Into::into).to_vec();
+        }
         let interpreter = match self.language {
             "python" => Some("python3"),
             "js" => Some("node"),
             "ruby" => Some("ruby"),
             "php" => Some("php"),
             "perl" => Some("perl"),
-            "java" => Some("java"),
             _ => None,
         };
         interpreter.map(Into::into).into_iter().chain([file, mode.into()]).collect()

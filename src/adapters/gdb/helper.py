@@ -256,12 +256,35 @@ class Map(Bounded):
             yield "[%s]" % text, value
 
 
+class Variant(Bounded):
+    """A Rust enum, as the variant that it is."""
+
+    def to_string(self):
+        for name, inner in self.printer.children():
+            fields = [field for field in inner.type.fields() if field.name]
+            values = [inner[field].format_string(max_depth=1, max_elements=8) for field in fields]
+            if not fields:
+                return name
+            if fields[0].name.startswith("__"):
+                return "%s(%s)" % (name, ", ".join(values))
+            pairs = ["%s: %s" % (field.name, value) for field, value in zip(fields, values)]
+            return "%s {%s}" % (name, ", ".join(pairs))
+        return ""
+
+
+def is_variant(value):
+    fields = [field for field in value.type.fields() if field.name]
+    return len(fields) == 1 and str(fields[0].type) == "%s::%s" % (value.type.name, fields[0].name)
+
+
 def shown(value, default=getattr(gdb.printing, "make_visualizer", None)):
     printer = default(value)
     if isinstance(printer, gdb.printing.NoOpPointerReferencePrinter):
         return Pointer(value)
     if not hasattr(printer, "children"):
         return printer
+    if isinstance(printer, gdb.printing.NoOpStructPrinter) and is_variant(value):
+        return Variant(printer)
     if hasattr(printer, "display_hint") and printer.display_hint() == "map":
         return Map(printer)
     return printer if hasattr(printer, "num_children") else Bounded(printer)

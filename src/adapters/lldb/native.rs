@@ -12,7 +12,9 @@ pub const NATIVES: Natives = Natives {
         let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:#04x}")).collect();
         format!("memory write -s 1 {address} {}", bytes.join(" "))
     }),
+    memory_writes: None,
     address_of: |expression| format!("(unsigned long)({expression})"),
+    at_address: None,
     disassemble: Some(|address, count, mixed| {
         let place = match (address, count) {
             (Some(address), _) => format!("-s {address}"),

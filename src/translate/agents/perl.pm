@@ -177,6 +177,10 @@ sub answer {
         respond($command, $id, {});
     } elsif ($command eq 'feature_set') {
         respond($command, $id, { success => 1 });
+    } elsif ($command eq 'x_modules') {
+        my %all = ($0 => real_path($0), map { defined $INC{$_} ? ($_ => real_path($INC{$_})) : () } keys %INC);
+        respond($command, $id, {},
+            map { sprintf '<module name="%s" path="%s"/>', escaped($_), escaped($all{$_}) } sort keys %all);
     } elsif ($command eq 'stack_get') {
         respond($command, $id, {}, stack());
     } elsif ($command eq 'context_get') {
@@ -285,10 +289,29 @@ sub set {
     };
     $points{$id} = $point;
     bind_point($point);
-    my $resolved = $point->{kind} eq 'exception' || $point->{bound};
+    my $resolved = $point->{kind} eq 'exception' || $point->{bound} || foreseen($point);
     my %told = (id => $id, resolved => $resolved ? 'resolved' : 'unresolved');
     $told{lineno} = $point->{bound}[1] if $point->{bound} && $point->{kind} ne 'call';
     return \%told;
+}
+
+# Whether a breakpoint will plainly have a place once its file is compiled: a statement begins on its line.
+sub foreseen {
+    my $point = shift;
+    my $called = $point->{kind} eq 'call';
+    local ($/, $_) = ("\n");
+    open my $source, '<', $called ? real_path($0) : $point->{file} or return 0;
+    my ($number, $begins, $prose) = (0, 1, 0);
+    while (my $line = <$source>) {
+        $number++;
+        last if $line =~ /^__(?:END|DATA)__\b/;
+        return 1 if $called && !$prose && $line =~ /^\s*sub\s+(?:main::)?\Q$point->{name}\E\b/;
+        $prose = $1 ne 'cut' if $line =~ /^=([a-z]\w*)/;
+        next if $prose || $line =~ /^\s*(?:#|=cut|$)/;
+        return $begins && $line =~ /^\s*(?![{}\s)]|sub\b|else\b|package\b|use\b|no\b)\S/ ? 1 : 0 if !$called && $number == $point->{line};
+        $begins = $line =~ /[;{}]\s*(?:#.*)?$/;
+    }
+    return 0;
 }
 
 sub bind_point {
@@ -487,7 +510,6 @@ sub elsewhere {
 # The variables of a frame that are in scope: name and reference.
 sub lexicals {
     my $level = shift;
-    require B;
     my ($cv, $seq, $pad);
     if ($level == 0) {
         local $prefix = 'package DB;';
@@ -579,8 +601,6 @@ sub context {
 # What a reference to a variable shows; a variable that is a reference is shown as what it refers to.
 sub value {
     my ($name, $ref, $page) = @_;
-    require B;
-    require Scalar::Util;
     my $inner = Scalar::Util::reftype($ref) =~ /^(?:REF|SCALAR|LVALUE|VSTRING)$/ ? $$ref : $ref;
     my @parts = children($inner);
     my $attributes = sprintf 'name="%s" type="%s"', escaped($name), escaped(kind($ref));
@@ -689,7 +709,10 @@ sub quoted {
 {
     require Cwd;
     $Devel::Bugeye::start = Cwd::getcwd();
-    @INC = grep { !m{/engine-\d+$} } @INC;
+    # The program's own list of what is loaded, and from where, is as it would be without us.
+    @INC = grep { !m{engine-\d+$} } @INC;
+    delete $INC{'Devel/Bugeye.pm'};
+    delete $ENV{PERL5DB} if ($ENV{PERL5DB} || '') =~ /Devel::Bugeye/;
     socket $socket, Socket::PF_UNIX(), Socket::SOCK_STREAM(), 0 or die "bugeye: $!\n";
     connect $socket, Socket::pack_sockaddr_un('{socket}') or die "bugeye: $!\n";
     my $version = sprintf '%vd', $^V;
@@ -697,6 +720,9 @@ sub quoted {
     $SIG{URG} = \&interrupted;
     $SIG{__DIE__} = \&thrown;
     $busy = 1;
+    # Values are shown while it is held, too.
+    require B;
+    require Scalar::Util;
     serve();
     $busy = 0;
 }

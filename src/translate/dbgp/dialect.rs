@@ -38,6 +38,8 @@ pub struct Dialect {
     pub prelude: Option<&'static str>,
     /// Code that tells whether an exception is caught nowhere: its class, and the stack as (file, line).
     pub uncaught: Option<fn(class: &str, stack: &[(String, i64)]) -> String>,
+    /// Code whose value is the list of the program's files, in lines; None where the engine has a command for that.
+    pub files: Option<&'static str>,
     /// The text of a value.
     pub text: fn(&Element) -> String,
 }
@@ -63,13 +65,14 @@ pub const PHP: Dialect = Dialect {
     is_path: php_is_path,
     prelude: Some(PHP_PRELUDE),
     uncaught: Some(php_uncaught),
+    files: Some("implode(\"\\n\", get_included_files())"),
     text: php_text,
 };
 
 pub const RUBY: Dialect = Dialect {
     language: "Ruby",
     agent: Some(("bugeye.rb", include_str!("../agents/ruby.rb"))),
-    check: |interpreter| version(interpreter, &["-e", "print RUBY_VERSION"]),
+    check: |interpreter| version(interpreter, &["--disable=gems", "-e", "print RUBY_VERSION"]),
     options: |_| Ok(Vec::new()),
     hears: true,
     simple: false,
@@ -82,6 +85,7 @@ pub const RUBY: Dialect = Dialect {
     is_path: |_| false,
     prelude: None,
     uncaught: None,
+    files: None,
     text: Element::content,
 };
 

@@ -49,6 +49,28 @@ impl Translator<'_> {
         Ok(json!({ "threads": threads }))
     }
 
+    /// The files that the program is made of.
+    pub(super) fn modules(&mut self) -> Result<Json, String> {
+        let pairs: Vec<(String, String)> = match self.dialect.files {
+            Some(code) => {
+                let _ = self.ask("feature_set", &[('n', "max_data"), ('v', "1000000")], None)?;
+                let answer = self.demand("eval", &[], Some(code));
+                let _ = self.ask("feature_set", &[('n', "max_data"), ('v', super::LONGEST_TEXT)], None)?;
+                let text = answer?.first("property").map(Element::content).unwrap_or_default();
+                let named = |path: &str| (path.rsplit('/').next().unwrap_or(path).to_string(), path.to_string());
+                text.lines().map(named).collect()
+            }
+            None => {
+                let answer = self.demand("x_modules", &[], None)?;
+                let part = |module: &Element, name: &str| module.attribute(name).unwrap_or_default().to_string();
+                answer.all("module").map(|module| (part(module, "name"), part(module, "path"))).collect()
+            }
+        };
+        let told = |(name, path): (String, String)| json!({ "id": path, "name": name, "path": path });
+        let modules: Vec<Json> = pairs.into_iter().map(told).collect();
+        Ok(json!({ "totalModules": modules.len(), "modules": modules }))
+    }
+
     pub(super) fn stack(&mut self, arguments: &Json) -> Result<Json, String> {
         self.must_stand()?;
         let number = |name: &str| arguments.get(name).and_then(Json::as_i64);
@@ -74,6 +96,10 @@ impl Translator<'_> {
                 "line": frame.number("lineno").unwrap_or(0),
                 "column": 1,
             });
+            // A function of the interpreter itself has no variables to look at.
+            if frame.attribute("native") == Some("1") {
+                told["presentationHint"] = json!("subtle");
+            }
             if file.starts_with('/') {
                 told["source"] = json!({ "path": file, "name": file.rsplit('/').next() });
             } else if !file.is_empty() {

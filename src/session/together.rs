@@ -1,0 +1,124 @@
+//! Threads that hit a breakpoint at one moment, on an adapter that tells of one alone: the others are looked for before
+//! anyone is told, and shown one after the other.
+
+use serde_json::{Value as Json, json};
+
+use super::{Pending, Session};
+use crate::dap::types::{self, StoppedBody, read};
+
+/// Threads that are looked at.
+const MAX_THREADS: usize = 64;
+
+/// A stop whose companions are looked for.
+#[derive(Debug)]
+pub(super) struct Together {
+    body: StoppedBody,
+    /// Where the thread of the event stands.
+    instruction: Option<String>,
+    others: Vec<i64>,
+    open: usize,
+}
+
+/// Which question an answer belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    Threads,
+    Place,
+    Other(i64),
+    /// Whether the condition of the breakpoint is true for that thread.
+    Condition(i64),
+}
+
+impl Session {
+    /// True when there may be others, and they are being looked for.
+    pub(super) fn look_for_others(&mut self, body: &StoppedBody) -> bool {
+        let by_breakpoint = !self.hit_wishes(body).is_empty();
+        let Some(thread) = body.thread_id.filter(|_| by_breakpoint && self.together.is_none()) else { return false };
+        if self.adapter.quirks.tells_one_hit.is_none() {
+            return false;
+        }
+        self.together = Some(Together { body: body.clone(), instruction: None, others: Vec::new(), open: 2 });
+        self.request("threads", Json::Null, Pending::Together(Ask::Threads), self.limits.inspect);
+        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+        self.request("stackTrace", arguments, Pending::Together(Ask::Place), self.limits.inspect);
+        true
+    }
+
+    pub(super) fn on_together(&mut self, ask: Ask, result: Result<Json, String>) {
+        let Some(together) = &mut self.together else { return };
+        together.open -= 1;
+        match ask {
+            Ask::Threads => {
+                let may = self.adapter.quirks.tells_one_hit.unwrap_or(|_| false);
+                let threads = result.map(|body| read::<types::ThreadsBody>(&body).threads).unwrap_or_default();
+                let own = together.body.thread_id;
+                let others = threads.iter().filter(|thread| Some(thread.id) != own && may(&thread.name));
+                together.others = others.map(|thread| thread.id).take(MAX_THREADS).collect();
+            }
+            Ask::Place => together.instruction = top(result).and_then(|frame| frame.instruction_pointer_reference),
+            Ask::Other(thread) => {
+                let frame = top(result);
+                let here = frame.as_ref().and_then(|frame| frame.instruction_pointer_reference.as_ref());
+                if here.is_some() && here == together.instruction.as_ref() {
+                    return self.found(thread, frame.map_or(0, |frame| frame.id));
+                }
+            }
+            Ask::Condition(thread) => {
+                let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
+                if value.result == "true" {
+                    self.hit_too(thread);
+                }
+            }
+        }
+        self.go_on_together();
+    }
+
+    /// Another thread stands at the same instruction.
+    fn found(&mut self, thread: i64, frame: i64) {
+        let Some(together) = &self.together else { return };
+        let ids = self.hit_wishes(&together.body);
+        let hit = self.wishes.iter().find(|wish| ids.contains(&wish.id));
+        match hit.and_then(|wish| wish.condition.clone()) {
+            Some(condition) => {
+                let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
+                let arguments = json!({ "expression": condition, "frameId": frame, "context": context });
+                if let Some(together) = &mut self.together {
+                    together.open += 1;
+                }
+                self.request("evaluate", arguments, Pending::Together(Ask::Condition(thread)), self.limits.inspect);
+            }
+            None => self.hit_too(thread),
+        }
+        self.go_on_together();
+    }
+
+    fn hit_too(&mut self, thread: i64) {
+        if let Some(together) = &self.together {
+            self.queue.push_back(StoppedBody { thread_id: Some(thread), ..together.body.clone() });
+        }
+    }
+
+    /// All is known of this step: the next, or the stop itself.
+    fn go_on_together(&mut self) {
+        let Some(together) = &mut self.together else { return };
+        if together.open > 0 {
+            return;
+        }
+        let others = std::mem::take(&mut together.others);
+        if !others.is_empty() && together.instruction.is_some() {
+            together.open = others.len();
+            for thread in others {
+                let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+                self.request("stackTrace", arguments, Pending::Together(Ask::Other(thread)), self.limits.inspect);
+            }
+            return;
+        }
+        if let Some(together) = self.together.take() {
+            self.arrive_now(together.body);
+        }
+    }
+}
+
+fn top(result: Result<Json, String>) -> Option<types::StackFrame> {
+    read::<types::StackTraceBody>(&result.ok()?).stack_frames.into_iter().next()
+}
