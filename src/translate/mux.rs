@@ -157,8 +157,8 @@ impl Hub {
                 None => inputs.recv().map_err(RecvTimeoutError::from),
             };
             let acts = match input {
-                Ok(Input::Client(message)) => self.joined.from_client(message),
-                Ok(Input::Process(process, message)) => self.joined.from_process(process, message),
+                Ok(Input::Client(message)) => self.joined.client_says(message),
+                Ok(Input::Process(process, message)) => self.joined.process_says(process, message),
                 Ok(Input::Gone(ROOT)) => return,
                 Ok(Input::Gone(process)) => {
                     self.children.remove(&process);

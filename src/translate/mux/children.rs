@@ -106,8 +106,11 @@ impl Joined {
         self.queue.retain(|(owner, _)| *owner != process);
         self.pausing.retain(|owner| *owner != process);
         self.wishes.iter_mut().for_each(|wish| wish.forget(process));
-        let asked: Vec<((usize, i64), Why)> = self.pending.extract_if(.., |(owner, _), _| *owner == process).collect();
-        for (_, why) in asked {
+        let (asked, others) =
+            std::mem::take(&mut self.pending).into_iter().partition(|((owner, _), _)| *owner == process);
+        self.pending = others;
+        let asked: std::collections::BTreeMap<(usize, i64), Why> = asked;
+        for why in asked.into_values() {
             if let Why::Client(client) = why {
                 let message = Some("the process has ended".to_string());
                 let answer = Message::Response {
