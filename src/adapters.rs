@@ -9,6 +9,7 @@ pub mod delve;
 pub mod gdb;
 pub mod java;
 pub mod lldb;
+pub mod node;
 pub mod own;
 pub mod perl;
 pub mod php;
@@ -304,6 +305,12 @@ pub struct Quirks {
     pub handled: Option<&'static str>,
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
+    /// A stop tells by itself whether its condition failed (`conditionError`); elsewhere the condition is evaluated again.
+    pub tells_condition_errors: bool,
+    /// An error that says: the expression would have changed the program, and was not evaluated.
+    pub is_impure: fn(message: &str) -> bool,
+    /// What the language's runtime writes to standard error because it is debugged: no part of the program's output.
+    pub stderr_noise: &'static [&'static str],
     /// Why a condition could not be evaluated, where such a stop is told as an exception.
     pub condition_error: fn(&crate::dap::types::StoppedBody) -> Option<String>,
     /// Whether what was said of a breakpoint is about its condition, not its place.
@@ -377,6 +384,9 @@ pub struct Quirks {
     pub detach_command: Option<&'static str>,
     /// A disconnect ends a program that the adapter started: to be let go, it is let run, and the adapter is ended.
     pub left_abruptly: bool,
+    /// A server for one client ends its program when that leaves, and says so by not offering `supportTerminateDebuggee`;
+    /// one for many leaves it as it stands, and it is let run first.
+    pub serves_many: bool,
     /// A step that another thread's breakpoint interrupted is finished by the next `continue`, and by nothing else.
     pub keeps_step: bool,
     /// Threads that hit a breakpoint at one moment: only one is told of. Those that may have, by their names.
@@ -437,6 +447,9 @@ impl Quirks {
         skip_exceptions: &[],
         handled: None,
         check_condition: None,
+        tells_condition_errors: false,
+        is_impure: |_| false,
+        stderr_noise: &[],
         condition_error: |_| None,
         is_about_condition: |_| false,
         assignment: |lhs, value| format!("{lhs} = {value}"),
@@ -473,6 +486,7 @@ impl Quirks {
         detach_grace: Duration::from_secs(2),
         detach_command: None,
         left_abruptly: false,
+        serves_many: false,
         keeps_step: false,
         tells_one_hit: None,
         disconnect_kills: false,
@@ -527,6 +541,7 @@ pub const ADAPTERS: &[&Adapter] = &[
     &debugpy::DEBUGPY,
     &delve::DELVE,
     &java::JAVA,
+    &node::NODE,
     &ruby::RUBY,
     &php::PHP,
     &perl::PERL,

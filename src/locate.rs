@@ -7,6 +7,7 @@
 mod cargo;
 mod go;
 mod java;
+mod js;
 mod make;
 mod native;
 mod perl;
@@ -160,6 +161,7 @@ const LOCATORS: &[Locator] = &[
     Locator { locate: go::locate, test: go::test },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
+    Locator { locate: js::locate, test: js::test },
     Locator { locate: ruby::locate, test: ruby::test },
     Locator { locate: php::locate, test: php::test },
     Locator { locate: perl::locate, test: perl::test },

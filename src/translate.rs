@@ -8,6 +8,7 @@ mod bridge;
 mod dbgp;
 mod java;
 mod mux;
+mod node;
 mod relay;
 pub mod startup;
 
@@ -34,6 +35,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
     ("mux", mux::mux),
+    ("node", node::node),
     ("startup", startup::prepare),
     ("java", java::java),
 ];

@@ -417,6 +417,8 @@ every! {
     gdb: crate::sides::GDB;
     codelldb: crate::sides::CODELLDB;
     debugpy: crate::sides::DEBUGPY;
+    node: crate::sides::NODE;
+    tsx: crate::sides::TSX;
     delve: crate::sides::DELVE;
     ruby: crate::sides::RUBY;
     xdebug: crate::sides::XDEBUG;

@@ -287,7 +287,8 @@ impl Session {
             if wish.once {
                 spent.push(wish.id);
             }
-            let checked = self.bound.get(&wish.id).is_none_or(|bound| bound.condition_checked);
+            let told = self.adapter.quirks.tells_condition_errors;
+            let checked = told || self.bound.get(&wish.id).is_none_or(|bound| bound.condition_checked);
             if let (Some(condition), false) = (&wish.condition, checked) {
                 doubtful.push((wish.id, condition.clone()));
             }
@@ -353,6 +354,9 @@ impl Session {
             }
             "step" | "goto" => Reason::Step,
             "pause" => Reason::Pause,
+            "entry" if matches!(self.target, Target::Core { .. }) => {
+                Reason::Other { text: "its core file was made".into() }
+            }
             "entry" => Reason::Entry,
             "exception" => {
                 if let Some(text) = (self.adapter.quirks.exception_text)(body) {

@@ -510,7 +510,6 @@ sub elsewhere {
 # The variables of a frame that are in scope: name and reference.
 sub lexicals {
     my $level = shift;
-    require B;
     my ($cv, $seq, $pad);
     if ($level == 0) {
         local $prefix = 'package DB;';
@@ -602,8 +601,6 @@ sub context {
 # What a reference to a variable shows; a variable that is a reference is shown as what it refers to.
 sub value {
     my ($name, $ref, $page) = @_;
-    require B;
-    require Scalar::Util;
     my $inner = Scalar::Util::reftype($ref) =~ /^(?:REF|SCALAR|LVALUE|VSTRING)$/ ? $$ref : $ref;
     my @parts = children($inner);
     my $attributes = sprintf 'name="%s" type="%s"', escaped($name), escaped(kind($ref));
@@ -715,6 +712,7 @@ sub quoted {
     # The program's own list of what is loaded, and from where, is as it would be without us.
     @INC = grep { !m{engine-\d+$} } @INC;
     delete $INC{'Devel/Bugeye.pm'};
+    delete $ENV{PERL5DB} if ($ENV{PERL5DB} || '') =~ /Devel::Bugeye/;
     socket $socket, Socket::PF_UNIX(), Socket::SOCK_STREAM(), 0 or die "bugeye: $!\n";
     connect $socket, Socket::pack_sockaddr_un('{socket}') or die "bugeye: $!\n";
     my $version = sprintf '%vd', $^V;
@@ -722,6 +720,9 @@ sub quoted {
     $SIG{URG} = \&interrupted;
     $SIG{__DIE__} = \&thrown;
     $busy = 1;
+    # Values are shown while it is held, too.
+    require B;
+    require Scalar::Util;
     serve();
     $busy = 0;
 }
