@@ -15,6 +15,7 @@ mod inspect;
 mod logpoints;
 mod look;
 mod pending;
+mod reasons;
 mod reverse;
 mod running;
 mod start;

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::gather::Purpose;
 use super::look::{Locals, Look};
-use super::stopped::without_note;
+use super::reasons::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};
 use crate::failure::Failure;
