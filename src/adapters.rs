@@ -3,6 +3,7 @@
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
+pub mod cmake;
 pub mod debugpy;
 pub mod delve;
 pub mod gdb;
@@ -506,8 +507,17 @@ impl Natives {
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] =
-    &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &delve::DELVE, &java::JAVA, &ruby::RUBY, &php::PHP, &perl::PERL];
+pub const ADAPTERS: &[&Adapter] = &[
+    &lldb::LLDB,
+    &gdb::GDB,
+    &debugpy::DEBUGPY,
+    &delve::DELVE,
+    &java::JAVA,
+    &ruby::RUBY,
+    &php::PHP,
+    &perl::PERL,
+    &cmake::CMAKE,
+];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]
