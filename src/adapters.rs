@@ -176,8 +176,6 @@ pub struct Least {
     pub version: &'static [u32],
     /// What older ones lack (`has no DAP`).
     pub lacks: &'static str,
-    /// What a user of an older one does instead.
-    pub instead: &'static str,
 }
 
 /// How an adapter is installed.
@@ -199,6 +197,8 @@ pub struct Install {
     pub cargo: Option<&'static str>,
     /// Maven artifacts (`group:name:version`), fetched with all they need into the private folder.
     pub maven: &'static [&'static str],
+    /// What works where a version that can be had is too old.
+    pub instead: &'static [&'static str],
     /// Why it needs no installation beyond the language itself, or can't be installed: what the user is told.
     pub note: Option<&'static str>,
 }
@@ -215,6 +215,7 @@ impl Install {
         go: None,
         cargo: None,
         maven: &[],
+        instead: &[],
         note: None,
     };
 }
@@ -374,6 +375,9 @@ pub struct Quirks {
     pub detach_command: Option<&'static str>,
     /// A disconnect ends a program that the adapter started: to be let go, it is let run, and the adapter is ended.
     pub left_abruptly: bool,
+    /// A server for one client ends its program when that leaves, and says so by not offering `supportTerminateDebuggee`;
+    /// one for many leaves it as it stands, and it is let run first.
+    pub serves_many: bool,
     /// A step that another thread's breakpoint interrupted is finished by the next `continue`, and by nothing else.
     pub keeps_step: bool,
     /// Threads that hit a breakpoint at one moment: only one is told of. Those that may have, by their names.
@@ -464,6 +468,7 @@ impl Quirks {
         detach_grace: Duration::from_secs(2),
         detach_command: None,
         left_abruptly: false,
+        serves_many: false,
         keeps_step: false,
         tells_one_hit: None,
         disconnect_kills: false,

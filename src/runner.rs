@@ -522,6 +522,10 @@ impl Runner {
             let _ = tokio::time::timeout(patience, self.drain_adapter()).await;
         }
         self.supervised.end(Duration::from_millis(300)).await;
+        if let (false, true, Some(program)) = (spare, self.session.has_process(), &self.watched) {
+            // An adapter may have asked it to end, and no more.
+            program.kill();
+        }
         self.drain();
     }
 

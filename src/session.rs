@@ -273,6 +273,7 @@ impl Session {
             line: top.and_then(|frame| frame.line),
             stops: self.stops,
             ending: self.ending.clone(),
+            ends_with_us: self.ends_with_us(),
             hits: self.bindings(),
         }
     }

@@ -9,6 +9,7 @@ mod child;
 mod cmake;
 mod dbgp;
 mod java;
+mod mux;
 mod relay;
 pub mod startup;
 
@@ -35,6 +36,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
+    ("mux", mux::mux),
     ("startup", startup::prepare),
     ("java", java::java),
 ];

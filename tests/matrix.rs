@@ -20,11 +20,12 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 8] = [
+const SIDES: [&Side; 9] = [
     &sides::LLDB_14,
     &sides::LLDB_19,
     &sides::LLDB_22,
     &sides::DEBUGPY,
+    &sides::JAVA,
     &sides::DELVE,
     &sides::RUBY,
     &sides::XDEBUG,
@@ -40,25 +41,30 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("watch NAME --read", &["delve"], "variables on the stack are watched for writes alone"),
     ("watch NAME --access", &["delve"], "variables on the stack are watched for writes alone"),
     ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
-    ("memory read ADDR --count N", SCRIPTS, "the language shows no memory"),
-    ("memory read &NAME --format hex", SCRIPTS, "the language shows no memory"),
-    ("memory write ADDR BYTES", SCRIPTS, "the language shows no memory"),
-    ("registers", SCRIPTS, "the language has no registers"),
-    ("registers NAME", SCRIPTS, "the language has no registers"),
-    ("disassemble", SCRIPTS, "no machine code"),
-    ("disassemble --count N", SCRIPTS, "no machine code"),
-    ("disassemble --source", SCRIPTS, "no machine code"),
-    ("print NAME --format address", SCRIPTS, "a name has no address"),
+    ("watch NAME --read", &["java"], "reads are seen of fields, not of local variables"),
+    ("watch NAME --access", &["java"], "reads are seen of fields, not of local variables"),
+    ("memory read ADDR --count N", HIGH, "the language shows no memory"),
+    ("memory read &NAME --format hex", HIGH, "the language shows no memory"),
+    ("memory write ADDR BYTES", HIGH, "the language shows no memory"),
+    ("registers", HIGH, "the language has no registers"),
+    ("registers NAME", HIGH, "the language has no registers"),
+    ("disassemble", HIGH, "no machine code"),
+    ("disassemble --count N", HIGH, "no machine code"),
+    ("disassemble --source", HIGH, "no machine code"),
+    ("print NAME --format address", HIGH, "a name has no address"),
+    ("jump FILE:LINE", &["java", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
     ("modules", &["delve"], "a Go program is one file"),
     ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
-    ("jump FILE:LINE", &["ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
     ("back", EVERY, "no recording to go back in"),
     ("reverse-continue", EVERY, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "delve", "ruby", "xdebug", "perl"];
+const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
+const HIGH: &[&str] = &["debugpy", "java", "ruby", "xdebug", "perl"];
+
+/// Of these, the ones whose debuggers watch no data.
 const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.

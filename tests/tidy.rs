@@ -151,7 +151,8 @@ fn no_code_outside_their_files_asks_which_adapter_it_is() {
     let names = adapter_names();
     for (name, text) in sources().iter().filter(|(name, _)| !name.starts_with("adapters")) {
         for (number, line) in code(text) {
-            let squeezed = line.replace(' ', "");
+            // A closure without arguments is no pattern.
+            let squeezed = line.replace(' ', "").replace("||", "");
             for adapter in &names {
                 let compared = [format!("==\"{adapter}\""), format!("!=\"{adapter}\""), format!("\"{adapter}\"==")];
                 let matched = [format!("\"{adapter}\"=>"), format!("\"{adapter}\"|"), format!("|\"{adapter}\"")];

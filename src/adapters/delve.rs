@@ -26,7 +26,6 @@ pub const DELVE: Adapter = Adapter {
     adapter_id: "go",
     launch,
     attach,
-    // Whoever listens holds the program; it is let go only to be stopped at once.
     remote: Some(Reach::Direct(|_| with_settings(json!({ "mode": "remote", "stopOnEntry": true })))),
     core: Some(|core, program| {
         (
@@ -86,6 +85,7 @@ pub const DELVE: Adapter = Adapter {
             (scope == "globals" || scope == "statics").then_some("dlv config showGlobalVariables true")
         },
         left_abruptly: true,
+        serves_many: true,
         keeps_step: true,
         tells_one_hit: Some(|thread| thread.contains(" (Thread ")),
         has_addresses: true,

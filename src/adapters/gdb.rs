@@ -16,15 +16,18 @@ pub const GDB: Adapter = Adapter {
     id: "gdb",
     aliases: &["gdb-dap"],
     languages: &["c", "c++", "rust", "native"],
-    find: Find {
-        least: Some(Least {
-            version: &[14],
-            lacks: "does not speak the protocol",
-            instead: "lldb does all of it: bugeye setup lldb; or name a newer gdb in config.toml: [adapters.gdb] path",
-        }),
-        ..Find::programs(&["gdb"])
+    find: Find { least: Some(Least { version: &[14], lacks: "has no DAP" }), ..Find::programs(&["gdb"]) },
+    install: Install {
+        setup_name: "gdb",
+        apt: &["gdb"],
+        brew: Some("gdb"),
+        dnf: Some("gdb"),
+        instead: &[
+            "lldb does all of it: bugeye setup lldb",
+            "or install a newer gdb, and name it in config.toml: [adapters.gdb] path = \"/opt/gdb/bin/gdb\"",
+        ],
+        ..Install::NONE
     },
-    install: Install { setup_name: "gdb", apt: &["gdb"], brew: Some("gdb"), dnf: Some("gdb"), ..Install::NONE },
     way: Way::Translated("startup"),
     command,
     adapter_env,

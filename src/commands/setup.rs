@@ -111,7 +111,7 @@ impl Local for Setup {
                 })
                 .ok()
         };
-        let absent = |language: &str| setup::tool_of(language, &env_path).err();
+        let absent = |language: &str| setup::absent(language, &env_path);
         let chosen = self.chosen(ADAPTERS, look, absent)?;
         let mut adapters: Vec<Outcome> = chosen.into_iter().map(|chosen| self.set_up(chosen, cx)).collect();
         // One that failed does not hide what became of the others; alone, it is the answer.

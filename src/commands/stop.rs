@@ -49,7 +49,8 @@ impl Command for Stop {
         }
         let live = cx.session()?;
         let was_live = live.state().is_live();
-        let foreign = live.held_of.clone().filter(|_| !self.kill);
+        let ends_too = self.kill || live.handle.snapshot.borrow().ends_with_us;
+        let foreign = live.held_of.clone().filter(|_| !ends_too);
         cx.hub.end(&live, self.kill).await;
         Ok(Done::new(match foreign {
             _ if !was_live => format!("{} had ended already; it is forgotten now", live.alias),

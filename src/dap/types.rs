@@ -102,6 +102,8 @@ pub struct BreakpointEventBody {
 pub struct Thread {
     pub id: i64,
     pub name: String,
+    /// It goes on while others stand; said by our own translators, and by no other adapter.
+    pub running: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -190,6 +190,11 @@ impl Watched {
         (info.mask & PIDFD_INFO_EXIT != 0).then(|| exit_of(info.exit_code))
     }
 
+    /// Ends the process, if it has not ended.
+    pub fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
+    }
+
     /// Whether the process has ended, reaped or not.
     #[must_use]
     pub fn has_ended(&self) -> bool {

@@ -89,6 +89,8 @@ impl Watched {
         None
     }
 
+    pub fn kill(&self) {}
+
     #[must_use]
     pub fn has_ended(&self) -> bool {
         false

@@ -6,7 +6,7 @@ use super::gather::{Gather, Step, explain};
 use super::look::{Locals, Scope, Seen};
 use super::{Pending, Session};
 use crate::dap::types::{self, DapVariable, read};
-use crate::model::{Frame, Reason, ThreadInfo};
+use crate::model::{Frame, Reason, Target, ThreadInfo};
 
 /// Frames that are read at a stop that may be deep in a library.
 pub(super) const LIBRARY_FRAMES: u32 = 24;
@@ -95,6 +95,9 @@ impl Session {
 
     /// Whether the program may stand in a library it called, where its author has nothing to look at.
     pub(super) fn may_be_elsewhere(&self) -> bool {
+        if matches!(self.target, Target::Core { .. }) {
+            return true;
+        }
         self.standing.as_ref().is_some_and(|standing| {
             matches!(
                 standing.reason,

@@ -111,7 +111,7 @@ impl Session {
                     name: Some(quoted(&(self.adapter.quirks.thread_name)(&thread.name)))
                         .filter(|name| !name.is_empty()),
                 },
-                state: self.state,
+                state: if thread.running { SessionState::Running } else { self.state },
                 function: None,
                 file: None,
                 line: None,
@@ -150,7 +150,7 @@ impl Session {
         if body.reason == "exited" {
             self.threads.retain(|thread| thread.id != body.thread_id);
         } else if !self.threads.iter().any(|thread| thread.id == body.thread_id) {
-            self.threads.push(types::Thread { id: body.thread_id, name: String::new() });
+            self.threads.push(types::Thread { id: body.thread_id, ..types::Thread::default() });
         }
         self.record("thread", Some(body.thread_id), json!({ "what": body.reason }));
     }

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait};
 use crate::dap::Message;
 use crate::failure::Failure;
-use crate::model::{Ending, SessionState};
+use crate::model::{Ending, SessionState, Target};
 
 /// What a wait may take beyond its limit, when the stop has come and only its report is missing.
 const COMPLETING: std::time::Duration = std::time::Duration::from_millis(400);
@@ -274,6 +274,12 @@ impl Session {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
         }
+        if self.ends_with_us() {
+            let failure = Failure::unsupported("the server at that address ends its program when its client leaves")
+                .hint("one that is started with --accept-multiclient does not")
+                .hint("end both: bugeye stop");
+            return self.answer(op, Err(failure));
+        }
         self.detaching = Some(op);
         // No trap of ours may stay behind in a program that nobody watches.
         self.wishes.clear();
@@ -337,7 +343,30 @@ impl Session {
         self.request("threads", Json::Null, Pending::LetRun(op), self.limits.request);
     }
 
+    /// Whether the program ends when we leave, though it is not ours.
+    pub(super) fn ends_with_us(&self) -> bool {
+        self.adapter.quirks.serves_many
+            && matches!(self.target, Target::Remote(_))
+            && !self.capabilities.has("supportTerminateDebuggee")
+    }
+
+    /// A server leaves its program as it stands: it is let run.
+    fn run_on_before_leaving(&mut self) {
+        if !self.adapter.quirks.serves_many || !matches!(self.target, Target::Remote(_)) {
+            return;
+        }
+        // With no trap of ours, which nobody would be told of.
+        self.wishes.clear();
+        self.until = None;
+        self.refresh_breakpoints();
+        if self.state == SessionState::Stopped {
+            let thread = self.standing.as_ref().map_or(1, |standing| standing.thread);
+            self.request("continue", json!({ "threadId": thread }), Pending::Quiet, self.limits.request);
+        }
+    }
+
     fn send_disconnect(&mut self, op: OpId) {
+        self.run_on_before_leaving();
         let arguments = json!({ "terminateDebuggee": false });
         self.request("disconnect", arguments, Pending::Detach(op), self.limits.request);
     }
@@ -378,6 +407,9 @@ impl Session {
 
     pub(super) fn stop(&mut self, op: OpId, kill: bool) {
         let spare = self.is_attached() && !kill;
+        if spare && !self.ends_with_us() {
+            self.run_on_before_leaving();
+        }
         let seq = self.next_seq;
         self.next_seq += 1;
         let arguments = json!({ "terminateDebuggee": !spare });
@@ -412,6 +444,12 @@ impl Session {
             SessionState::Stopped => Failure::wrong_state("the program is stopped").hint("let it run: bugeye continue"),
             SessionState::Exited | SessionState::Lost => self.ended_failure(),
         }
+    }
+
+    /// Whether a process of this machine was attached to.
+    #[must_use]
+    pub const fn has_process(&self) -> bool {
+        matches!(self.target, Target::Attach { .. })
     }
 
     /// Whether the program belongs to the user, who started it without us.

@@ -263,6 +263,12 @@ impl Session {
     }
 
     pub(super) fn on_configuration_done(&mut self, result: Result<Json, String>) {
+        // Not every adapter tells which process it holds.
+        if let (Target::Attach { pid, .. }, None) = (&self.target, self.pid) {
+            let pid = *pid;
+            self.pid = Some(pid);
+            self.out.push(Effect::Watch { pid });
+        }
         if let Err(message) = result {
             let failure = self.adapter_failure("the program could not be let go", &message);
             if self.state == SessionState::Running {

@@ -335,6 +335,9 @@ impl Session {
             }
             "step" | "goto" => Reason::Step,
             "pause" => Reason::Pause,
+            "entry" if matches!(self.target, Target::Core { .. }) => {
+                Reason::Other { text: "its core file was made".into() }
+            }
             "entry" => Reason::Entry,
             "exception" => {
                 if let Some(text) = (self.adapter.quirks.exception_text)(body) {

@@ -337,5 +337,7 @@ pub struct Snapshot {
     pub line: Option<u32>,
     pub stops: u64,
     pub ending: Option<Ending>,
+    /// A program that is not ours ends all the same when we leave: its server wants it so.
+    pub ends_with_us: bool,
     pub hits: BTreeMap<u32, Binding>,
 }

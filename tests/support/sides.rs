@@ -102,8 +102,8 @@ pub const JAVA: Side = Side {
     scope: "Every.",
     main: "Every.main",
     boom: "IllegalStateException",
-    module: "",
-    raw: ("classes Every", "Every$Thing"),
+    module: "java-Every.jar",
+    raw: ("classes Every", "Every"),
     ..NATIVE
 };
 

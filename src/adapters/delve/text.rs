@@ -101,6 +101,9 @@ pub fn error_text(message: &str) -> String {
     if text.contains("without using 'call'") {
         return "it calls a function, which may change the program: bugeye eval".into();
     }
+    if text == "no debugger found" {
+        return "what listens there debugs nothing yet: start it with `dlv --headless`".into();
+    }
     if text == "call stopped" {
         return "the function it calls stopped on its way; look: bugeye context".into();
     }
