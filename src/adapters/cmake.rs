@@ -12,11 +12,7 @@ pub const CMAKE: Adapter = Adapter {
     find: Find {
         // The one from PyPI lies below its module.
         programs: &["cmake/data/bin/cmake", "cmake"],
-        least: Some(Least {
-            version: &[3, 27],
-            lacks: "can't debug scripts",
-            instead: "get a newer one beside it: bugeye setup cmake",
-        }),
+        least: Some(Least { version: &[3, 27], lacks: "can't debug scripts" }),
         ..Find::programs(&[])
     },
     install: Install { setup_name: "cmake", pip: Some("cmake==4.4.4"), brew: Some("cmake"), ..Install::NONE },
