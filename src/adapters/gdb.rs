@@ -217,7 +217,7 @@ fn type_name(name: &str) -> String {
     // `core::option::Option<i32>` is `Option<i32>`; a name of C++ has no capital at its end.
     name.split_inclusive(|c| !is_part(c))
         .map(|path| {
-            let end = path.trim_end_matches(|c| !is_part(c)).rsplit("::").next().map_or(0, |last| last.len());
+            let end = path.trim_end_matches(|c| !is_part(c)).rsplit("::").next().map_or(0, str::len);
             let own = path.starts_with("core::") || path.starts_with("alloc::") || path.starts_with("std::");
             let last = path.trim_end_matches(|c| !is_part(c)).len() - end;
             if own && path[last..].starts_with(char::is_uppercase) { &path[last..] } else { path }

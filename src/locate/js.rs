@@ -79,10 +79,11 @@ pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
 /// A tool of the project, or a file that is a script.
 fn tool_or_file(asked: &Asked) -> Result<Option<Program>, Failure> {
     let word = asked.words.first().map_or("", String::as_str);
-    if !word.contains('/') && !asked.cwd.join(word).is_file() {
-        if let Some(file) = tool(word, asked.cwd) {
-            return tool_command(word, file, asked.args(), asked).map(Some);
-        }
+    if !word.contains('/')
+        && !asked.cwd.join(word).is_file()
+        && let Some(file) = tool(word, asked.cwd)
+    {
+        return tool_command(word, file, asked.args(), asked).map(Some);
     }
     let Some((path, head)) = asked.file() else { return Ok(None) };
     let words = shebang(&head).filter(|words| words.iter().any(|word| is_node(word)));

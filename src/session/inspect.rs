@@ -135,6 +135,7 @@ impl Session {
         // Where threads stop one by one, another may run on.
         if let (Err(message), Some(line)) = (&result, list.lines.get_mut(index))
             && message != super::SILENT
+            && !line.selected
         {
             line.state = SessionState::Running;
         }
@@ -187,6 +188,7 @@ impl Session {
     }
 
     /// Finds the frame's id, which changes with every stop, then asks.
+    #[expect(clippy::needless_pass_by_value, reason = "every caller is done with its look")]
     pub(super) fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
         let Some(standing) = &self.standing else { return };
         let thread = look.thread.unwrap_or(standing.thread);

@@ -100,11 +100,13 @@ impl Wishes {
             let least = text("hitCondition").and_then(least).unwrap_or(1);
             // One that has not changed goes on counting.
             let same = old.iter().position(|wish| wish.at == *at && wish.condition == condition && wish.least == least);
-            let wish = same.map(|index| old.swap_remove(index)).unwrap_or_else(|| {
+            let wish = if let Some(index) = same {
+                old.swap_remove(index)
+            } else {
                 self.last += 1;
                 let (id, at) = (self.last, at.clone());
                 Rc::new(Wish { id, at, condition, least, passes: Cell::new(0), bound: RefCell::default() })
-            });
+            };
             self.list.push(wish.clone());
             made.push(wish);
         }
