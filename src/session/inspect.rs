@@ -372,8 +372,8 @@ impl Session {
             let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
             return self.answer(op, Ok(Answer::Exception(report)));
         }
-        if self.adapter.natives.why.is_some() {
-            // The stop itself was asked.
+        if self.adapter.natives.why.is_some() || self.adapter.quirks.throws_as_breakpoints {
+            // All that can be known was told with the stop.
             let (kind, message) = match &standing.reason {
                 crate::model::Reason::Signal { name, detail } => (name.clone(), detail.clone()),
                 crate::model::Reason::Exception { text } => match text.split_once(": ") {
