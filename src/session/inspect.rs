@@ -135,6 +135,7 @@ impl Session {
         // Where threads stop one by one, another may run on.
         if let (Err(message), Some(line)) = (&result, list.lines.get_mut(index))
             && message != super::SILENT
+            && !line.selected
         {
             line.state = SessionState::Running;
         }

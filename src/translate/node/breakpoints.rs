@@ -100,11 +100,14 @@ impl Wishes {
             let least = text("hitCondition").and_then(least).unwrap_or(1);
             // One that has not changed goes on counting.
             let same = old.iter().position(|wish| wish.at == *at && wish.condition == condition && wish.least == least);
-            let wish = same.map(|index| old.swap_remove(index)).unwrap_or_else(|| {
-                self.last += 1;
-                let (id, at) = (self.last, at.clone());
-                Rc::new(Wish { id, at, condition, least, passes: Cell::new(0), bound: RefCell::default() })
-            });
+            let wish = match same {
+                Some(index) => old.swap_remove(index),
+                None => {
+                    self.last += 1;
+                    let (id, at) = (self.last, at.clone());
+                    Rc::new(Wish { id, at, condition, least, passes: Cell::new(0), bound: RefCell::default() })
+                }
+            };
             self.list.push(wish.clone());
             made.push(wish);
         }
