@@ -3,6 +3,7 @@
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
+pub mod cmake;
 pub mod debugpy;
 pub mod delve;
 pub mod gdb;
@@ -415,8 +416,6 @@ pub struct Quirks {
     /// What the adapter's first answer may take at least, whatever the configured limit: its first start may have to
     /// compile it.
     pub first_answer: Duration,
-    /// A function as the debugger wants it named in this program, where a short name is not enough.
-    pub function_in: fn(&Target, name: &str) -> String,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
     pub output_events: bool,
 }
@@ -492,7 +491,6 @@ impl Quirks {
         no_attach: None,
         entry_function: None,
         first_answer: Duration::ZERO,
-        function_in: |_, name| name.to_string(),
         output_events: false,
     };
 }
@@ -531,6 +529,7 @@ pub const ADAPTERS: &[&Adapter] = &[
     &ruby::RUBY,
     &php::PHP,
     &perl::PERL,
+    &cmake::CMAKE,
 ];
 
 /// Every adapter: the built-in ones, then the user's own.

@@ -20,10 +20,11 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 10] = [
+const SIDES: [&Side; 11] = [
     &sides::LLDB_14,
     &sides::LLDB_19,
     &sides::LLDB_22,
+    &sides::GDB,
     &sides::DEBUGPY,
     &sides::JAVA,
     &sides::DELVE,
@@ -56,11 +57,13 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("jump FILE:LINE", &["java", "node", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
     ("modules", &["delve"], "a Go program is one file"),
     ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
-    ("back", EVERY, "no recording to go back in"),
-    ("reverse-continue", EVERY, "no recording to go back in"),
+    ("back", NO_GDB, "no recording to go back in"),
+    ("reverse-continue", NO_GDB, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "node", "ruby", "xdebug", "perl"];
+/// All but gdb.
+const NO_GDB: &[&str] =
+    &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "node", "ruby", "xdebug", "perl"];
 
 /// Where all threads stop and go on at once.
 const TOGETHER: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
@@ -138,8 +141,10 @@ const SCRIPT: &[Step] = &[
     ("watch NAME --condition EXPR", "watch {i} --condition '{i} > 3'", &["if {i} > 3"]),
     ("", "do '{unwatch_last}'", &[]),
     ("continue --thread", "continue --thread", &[]),
-    ("back", "back", &[]),
-    ("reverse-continue", "reverse-continue", &[]),
+    ("", "do '{record}'", &[]),
+    ("back", "back", &["{body}"]),
+    ("reverse-continue", "reverse-continue", &["{body}"]),
+    ("", "do '{unrecord}'", &[]),
     ("next", "next", &["stopped: step", "{after}"]),
     ("n", "n", &["stopped: "]),
     ("step", "step", &["stopped: "]),
@@ -204,10 +209,14 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
+        let records = !NO_GDB.contains(&side.name);
+        let recording = |words: &str| if records { words } else { "status" }.to_string();
         let reads = !HOLES.iter().any(|(row, names, _)| *row == "watch NAME --read" && names.contains(&side.name));
         let all = if reads { "watch remove 1; watch remove 2; watch remove 3" } else { "watch remove 1" };
         let last = if reads { "watch remove 4" } else { "watch remove 2" };
         let mut filled = text
+            .replace("{record}", &recording("raw record full; next"))
+            .replace("{unrecord}", &recording("raw record stop"))
             .replace("{program}", &side.program())
             .replace("{function}", &side.function("work"))
             .replace("{main}", side.main)
