@@ -7,7 +7,7 @@ use crate::model::{Launch, Remote};
 
 pub const NODE: Adapter = Adapter {
     id: "node",
-    aliases: &["nodejs", "javascript", "inspector"],
+    aliases: &["nodejs", "javascript"],
     languages: &["javascript", "typescript"],
     find: Find::programs(&["node", "nodejs"]),
     install: Install {

@@ -90,7 +90,8 @@ impl Wire {
         let number = self.link.number();
         let (answer, answered) = oneshot::channel();
         self.link.pending.borrow_mut().insert(number, answer);
-        let request = json!({ "id": number, "method": method, "params": params });
+        let mut request = json!({ "id": number, "method": method });
+        request["params"] = params;
         let sent = match &self.worker {
             None => self.link.send(&request),
             Some(session) => self.link.send(&json!({
