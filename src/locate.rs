@@ -8,6 +8,7 @@ mod cargo;
 mod cmake;
 mod go;
 mod java;
+mod js;
 mod make;
 mod native;
 mod perl;
@@ -162,6 +163,7 @@ const LOCATORS: &[Locator] = &[
     Locator { locate: cmake::locate, test: |_, _, _| Ok(None) },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
+    Locator { locate: js::locate, test: js::test },
     Locator { locate: ruby::locate, test: ruby::test },
     Locator { locate: php::locate, test: php::test },
     Locator { locate: perl::locate, test: perl::test },

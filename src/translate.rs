@@ -10,6 +10,7 @@ mod cmake;
 mod dbgp;
 mod java;
 mod mux;
+mod node;
 mod relay;
 pub mod startup;
 
@@ -37,6 +38,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
     ("mux", mux::mux),
+    ("node", node::node),
     ("startup", startup::prepare),
     ("java", java::java),
 ];

@@ -1,7 +1,13 @@
 //! Programs that start other Pythons: breakpoints reach the children, their stops are shown one at a time, and the whole
 //! family is one session.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy.toml's leave for tests does not reach their helpers"
+)]
 
 mod support;
 
@@ -145,4 +151,11 @@ fn an_exception_in_a_child_is_shown() {
     has(&text, &["stopped: exception", "boom", "(pid "]);
     has(&bug.ok(&["exception"]), &["ValueError", "boom"]);
     bug.ok(&["continue"]);
+}
+
+/// Killed before, while and after they are taken up, or gone by themselves.
+#[test]
+fn children_that_come_and_go_disturb_nobody() {
+    let bug = Bug::new("python");
+    has(&bug.ok(&["run", "family.py", "--wait", "50s", "--", "many"]), &["exited: code 0", "parent saw 6"]);
 }

@@ -1,7 +1,7 @@
 //! `setup` and `doctor` with the real package managers: every way installs, says what it tried where there is no network,
 //! and leaves nothing half-done when it is interrupted.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't be set up has failed")]
 
 use std::fs;
 use std::net::TcpListener;

@@ -157,10 +157,13 @@ impl Hub {
                 None => inputs.recv().map_err(RecvTimeoutError::from),
             };
             let acts = match input {
-                Ok(Input::Client(message)) => self.joined.from_client(message),
-                Ok(Input::Process(process, message)) => self.joined.from_process(process, message),
+                Ok(Input::Client(message)) => self.joined.client_says(message),
+                Ok(Input::Process(process, message)) => self.joined.process_says(process, message),
                 Ok(Input::Gone(ROOT)) => return,
-                Ok(Input::Gone(process)) => self.joined.gone(process),
+                Ok(Input::Gone(process)) => {
+                    self.children.remove(&process);
+                    self.joined.gone(process)
+                }
                 Ok(Input::ClientGone) => {
                     // The adapter ends its program, or lets it go, and leaves.
                     self.to_root = None;
@@ -209,11 +212,6 @@ impl Hub {
                     }
                 }
                 Act::Connect(process, address) => self.connect(process, address),
-                Act::Close(process) => {
-                    if let Some(stream) = self.children.remove(&process) {
-                        close(&stream);
-                    }
-                }
                 Act::Arm(timer, after) => self.timers.push((Instant::now() + after, timer)),
             }
         }

@@ -52,7 +52,7 @@ impl Joined {
     }
 
     pub(super) fn on_connected(&mut self, process: usize) {
-        let Some(child) = self.child(process) else { return self.out.push(Act::Close(process)) };
+        let Some(child) = self.child(process) else { return };
         child.state = State::Introducing;
         let arguments = self.initialize.clone();
         self.ask(process, "initialize", arguments, Why::Initialize);
@@ -90,12 +90,7 @@ impl Joined {
     pub(super) fn leave_children(&mut self, command: &str, arguments: &Value) {
         let children: Vec<usize> = self.processes.keys().copied().filter(|process| *process != ROOT).collect();
         for process in children {
-            if self.processes.get(&process).is_some_and(Process::is_ready) {
-                self.ask(process, command, arguments.clone(), Why::Quiet);
-            } else {
-                // Its adapter lets go of a child whose client is gone.
-                self.out.push(Act::Close(process));
-            }
+            self.ask(process, command, arguments.clone(), Why::Quiet);
         }
         self.queue.clear();
     }
@@ -105,12 +100,17 @@ impl Joined {
         if process == ROOT || self.processes.remove(&process).is_none() {
             return;
         }
-        self.out.push(Act::Close(process));
+        // Its connection is not just closed: debugpy's adapter dies of an answer that it can't send any more. It closes
+        // the connection itself.
+        self.ask(process, "disconnect", json!({ "terminateDebuggee": false }), Why::Quiet);
         self.queue.retain(|(owner, _)| *owner != process);
         self.pausing.retain(|owner| *owner != process);
         self.wishes.iter_mut().for_each(|wish| wish.forget(process));
-        let asked: Vec<((usize, i64), Why)> = self.pending.extract_if(.., |(owner, _), _| *owner == process).collect();
-        for (_, why) in asked {
+        let (asked, others) =
+            std::mem::take(&mut self.pending).into_iter().partition(|((owner, _), _)| *owner == process);
+        self.pending = others;
+        let asked: std::collections::BTreeMap<(usize, i64), Why> = asked;
+        for why in asked.into_values() {
             if let Why::Client(client) = why {
                 let message = Some("the process has ended".to_string());
                 let answer = Message::Response {

@@ -30,7 +30,6 @@ pub(super) enum Act {
     Process(usize, Message),
     /// Open a connection for a child; without an address, to where the program's own adapter listens.
     Connect(usize, Option<(String, u16)>),
-    Close(usize),
     Arm(Timer, Duration),
 }
 
@@ -126,7 +125,7 @@ impl Joined {
         }
     }
 
-    pub fn from_client(&mut self, message: Message) -> Vec<Act> {
+    pub fn client_says(&mut self, message: Message) -> Vec<Act> {
         match message {
             Message::Request { seq, command, arguments } => self.on_client_request(seq, command, arguments),
             // The answer to something that the program's adapter asked.
@@ -135,7 +134,7 @@ impl Joined {
         std::mem::take(&mut self.out)
     }
 
-    pub fn from_process(&mut self, process: usize, message: Message) -> Vec<Act> {
+    pub fn process_says(&mut self, process: usize, message: Message) -> Vec<Act> {
         if self.processes.contains_key(&process) {
             match message {
                 Message::Request { seq, command, arguments } => {
