@@ -5,7 +5,7 @@ mod text;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Reach, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Least, Natives, Quirks, Reach, Stdio, Way};
 use crate::dap::types::StoppedBody;
 use crate::model::Launch;
 
@@ -13,7 +13,15 @@ pub const DELVE: Adapter = Adapter {
     id: "delve",
     aliases: &["dlv", "go"],
     languages: &["go"],
-    find: Find { version_args: &["version"], ..Find::programs(&["dlv"]) },
+    find: Find {
+        version_args: &["version"],
+        least: Some(Least {
+            version: &[1, 24, 2],
+            lacks: "does not tell which process it has started",
+            instead: "install a newer one: bugeye setup delve",
+        }),
+        ..Find::programs(&["dlv"])
+    },
     install: Install {
         setup_name: "delve",
         brew: Some("delve"),

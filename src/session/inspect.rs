@@ -132,6 +132,12 @@ impl Session {
     pub(super) fn on_thread_place(&mut self, op: OpId, index: usize, result: Result<Json, String>) {
         let Some(list) = self.thread_lists.get_mut(&op) else { return };
         list.open -= 1;
+        // Where threads stop one by one, another may run on.
+        if let (Err(message), Some(line)) = (&result, list.lines.get_mut(index))
+            && message != super::SILENT
+        {
+            line.state = SessionState::Running;
+        }
         let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
         if let (Some(line), Some(frame)) = (list.lines.get_mut(index), stack.stack_frames.first()) {
             line.function = Some(quoted(&(self.adapter.quirks.function_name)(&frame.name)));

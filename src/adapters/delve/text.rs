@@ -101,6 +101,10 @@ pub fn error_text(message: &str) -> String {
     if text.contains("without using 'call'") {
         return "it calls a function, which may change the program: bugeye eval".into();
     }
+    if text.contains("Version of Delve is too old for Go version") {
+        let (reason, _) = text.split_once(", suppress").unwrap_or((text, ""));
+        return format!("{reason}); a newer one: bugeye setup delve --force");
+    }
     if text == "no debugger found" {
         return "what listens there debugs nothing yet: start it with `dlv --headless`".into();
     }
@@ -265,12 +269,16 @@ mod tests {
         let cases = [
             ("runtime.gopark", "/usr/local/go/src/runtime/proc.go", true),
             ("testing.(*common).Fail", "/usr/lib/go-1.26/src/testing/testing.go", true),
-            ("fmt.Println", "/root/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.24.0.linux-amd64/src/fmt/print.go", true),
+            (
+                "fmt.Println",
+                "/home/me/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.24.0.linux-amd64/src/fmt/print.go",
+                true,
+            ),
             ("runtime.main", "runtime/proc.go", true),
             ("main.main", "_testmain.go", true),
             ("main.main", "/home/me/go/src/fmt/main.go", false),
             ("lib.Parse", "/home/me/go/src/example.org/lib/parse.go", false),
-            ("lib.Parse", "/root/go/pkg/mod/example.org/lib@v1.0.0/parse.go", false),
+            ("lib.Parse", "/home/me/go/pkg/mod/example.org/lib@v1.0.0/parse.go", false),
             ("net.Dial", "/home/me/work/src/net/dial.go", false),
         ];
         for (function, file, expected) in cases {
@@ -292,6 +300,16 @@ mod tests {
         assert_eq!(function_again("work", message), Some("main.work".into()));
         assert_eq!(function_again("T.work", message), None);
         assert_eq!(function_again("work", "location \"work\" not found"), None);
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let old = "Failed to launch: Version of Delve is too old for Go version go1.30 (maximum supported version 1.27, \
+                   suppress this error with --check-go-version=false)";
+        let said = "Version of Delve is too old for Go version go1.30 (maximum supported version 1.27); a newer one: \
+                    bugeye setup delve --force";
+        assert_eq!(error_text(old), said);
+        assert_eq!(error_text("Unable to evaluate expression: no such thing"), "no such thing");
     }
 
     #[test]

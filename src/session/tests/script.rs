@@ -144,11 +144,12 @@ fn stdio() -> Stdio {
 impl Play {
     pub(super) fn new(options: &str) -> Self {
         let mut adapter: &'static Adapter = by_name("lldb").unwrap();
-        let (mut attach, mut entry, mut tests) = (false, false, false);
+        let (mut attach, mut core, mut entry, mut tests) = (false, false, false, false);
         for word in options.split_whitespace() {
             match word {
                 "plain" => adapter = &PLAIN,
                 "attach" => attach = true,
+                "core" => core = true,
                 "entry" => entry = true,
                 "tests" => tests = true,
                 name => adapter = by_name(name).expect("an adapter"),
@@ -156,6 +157,8 @@ impl Play {
         }
         let target = if attach {
             Target::Attach { pid: 77, program: Some(PathBuf::from("/p/app")), extra: serde_json::Map::new() }
+        } else if core {
+            Target::Core { core: PathBuf::from("/p/core"), program: Some(PathBuf::from("/p/app")) }
         } else {
             launch_target(adapter, entry)
         };
