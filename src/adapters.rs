@@ -3,11 +3,13 @@
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
+pub mod cmake;
 pub mod debugpy;
 pub mod delve;
 pub mod gdb;
 pub mod java;
 pub mod lldb;
+pub mod node;
 pub mod own;
 pub mod perl;
 pub mod php;
@@ -175,8 +177,6 @@ pub struct Least {
     pub version: &'static [u32],
     /// What older ones lack (`has no DAP`).
     pub lacks: &'static str,
-    /// What a user of an older one does instead.
-    pub instead: &'static str,
 }
 
 /// How an adapter is installed.
@@ -198,6 +198,8 @@ pub struct Install {
     pub cargo: Option<&'static str>,
     /// Maven artifacts (`group:name:version`), fetched with all they need into the private folder.
     pub maven: &'static [&'static str],
+    /// What works where a version that can be had is too old.
+    pub instead: &'static [&'static str],
     /// Why it needs no installation beyond the language itself, or can't be installed: what the user is told.
     pub note: Option<&'static str>,
 }
@@ -214,6 +216,7 @@ impl Install {
         go: None,
         cargo: None,
         maven: &[],
+        instead: &[],
         note: None,
     };
 }
@@ -300,6 +303,12 @@ pub struct Quirks {
     pub handled: Option<&'static str>,
     /// The expression that fails when a condition can't be parsed, evaluated while the program is held.
     pub check_condition: Option<fn(&str) -> String>,
+    /// A stop tells by itself whether its condition failed (`conditionError`); elsewhere the condition is evaluated again.
+    pub tells_condition_errors: bool,
+    /// An error that says: the expression would have changed the program, and was not evaluated.
+    pub is_impure: fn(message: &str) -> bool,
+    /// What the language's runtime writes to standard error because it is debugged: no part of the program's output.
+    pub stderr_noise: &'static [&'static str],
     /// Why a condition could not be evaluated, where such a stop is told as an exception.
     pub condition_error: fn(&crate::dap::types::StoppedBody) -> Option<String>,
     /// Whether what was said of a breakpoint is about its condition, not its place.
@@ -407,8 +416,6 @@ pub struct Quirks {
     /// What the adapter's first answer may take at least, whatever the configured limit: its first start may have to
     /// compile it.
     pub first_answer: Duration,
-    /// A function as the debugger wants it named in this program, where a short name is not enough.
-    pub function_in: fn(&Target, name: &str) -> String,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
     pub output_events: bool,
 }
@@ -430,6 +437,9 @@ impl Quirks {
         skip_exceptions: &[],
         handled: None,
         check_condition: None,
+        tells_condition_errors: false,
+        is_impure: |_| false,
+        stderr_noise: &[],
         condition_error: |_| None,
         is_about_condition: |_| false,
         assignment: |lhs, value| format!("{lhs} = {value}"),
@@ -481,7 +491,6 @@ impl Quirks {
         no_attach: None,
         entry_function: None,
         first_answer: Duration::ZERO,
-        function_in: |_, name| name.to_string(),
         output_events: false,
     };
 }
@@ -510,8 +519,18 @@ impl Natives {
 }
 
 /// Every built-in adapter, in the order they are preferred.
-pub const ADAPTERS: &[&Adapter] =
-    &[&lldb::LLDB, &gdb::GDB, &debugpy::DEBUGPY, &delve::DELVE, &java::JAVA, &ruby::RUBY, &php::PHP, &perl::PERL];
+pub const ADAPTERS: &[&Adapter] = &[
+    &lldb::LLDB,
+    &gdb::GDB,
+    &debugpy::DEBUGPY,
+    &delve::DELVE,
+    &java::JAVA,
+    &node::NODE,
+    &ruby::RUBY,
+    &php::PHP,
+    &perl::PERL,
+    &cmake::CMAKE,
+];
 
 /// Every adapter: the built-in ones, then the user's own.
 #[must_use]

@@ -5,8 +5,10 @@
 //! to know more is a [`Build`], which the hub carries out with the caller's environment, and which goes on from its output.
 
 mod cargo;
+mod cmake;
 mod go;
 mod java;
+mod js;
 mod make;
 mod native;
 mod perl;
@@ -158,8 +160,10 @@ const LOCATORS: &[Locator] = &[
     Locator { locate: cargo::locate, test: cargo::test },
     Locator { locate: java::locate, test: java::test },
     Locator { locate: go::locate, test: go::test },
+    Locator { locate: cmake::locate, test: |_, _, _| Ok(None) },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
+    Locator { locate: js::locate, test: js::test },
     Locator { locate: ruby::locate, test: ruby::test },
     Locator { locate: php::locate, test: php::test },
     Locator { locate: perl::locate, test: perl::test },

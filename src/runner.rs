@@ -118,6 +118,8 @@ pub struct Parts {
     /// The client's environment, for children that the adapter asks for.
     pub env: Vec<(String, String)>,
     pub attached: bool,
+    /// What is no part of the program's standard error.
+    pub stderr_noise: &'static [&'static str],
     /// Told when a breakpoint that was to stop once has done so.
     pub spent: mpsc::UnboundedSender<u32>,
 }
@@ -140,8 +142,8 @@ pub fn start(parts: Parts) -> Handle {
         adapter_out: Some(parts.streams.adapter_out),
         adapter_err: Some(parts.streams.adapter_err),
         stdin: parts.streams.stdin,
-        stdout: Tap::new(parts.streams.stdout, Stream::Stdout),
-        stderr: Tap::new(parts.streams.stderr, Stream::Stderr),
+        stdout: Tap::new(parts.streams.stdout, Stream::Stdout, &[]),
+        stderr: Tap::new(parts.streams.stderr, Stream::Stderr, parts.stderr_noise),
         to_stdin: Vec::new(),
         close_stdin: false,
         frames: BytesMut::with_capacity(64 * 1024),

@@ -25,7 +25,7 @@ use crate::find::{self, on_path};
 use crate::paths::Paths;
 use system::System;
 
-pub use languages::{Absent, tool_of};
+pub use languages::{Absent, absent};
 
 /// What `setup` may do without asking.
 #[derive(Debug, Clone, Copy, Default)]

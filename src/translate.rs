@@ -5,8 +5,12 @@
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
 mod bridge;
+mod child;
+mod cmake;
 mod dbgp;
 mod java;
+mod mux;
+mod node;
 mod relay;
 pub mod startup;
 
@@ -29,9 +33,12 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("listens", relay::listens),
     ("connects", relay::connects),
     ("bridges", bridge::bridges),
+    ("cmake", cmake::cmake),
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),
+    ("mux", mux::mux),
+    ("node", node::node),
     ("startup", startup::prepare),
     ("java", java::java),
 ];

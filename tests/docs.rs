@@ -5,7 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/commands.md", "docs/wire.md"];
+const PAGES: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/commands.md",
+    "docs/wire.md",
+    "docs/own-adapters.md",
+    "docs/targets.md",
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -416,6 +416,8 @@ every! {
     lldb_22: crate::sides::LLDB_22;
     gdb: crate::sides::GDB;
     debugpy: crate::sides::DEBUGPY;
+    node: crate::sides::NODE;
+    tsx: crate::sides::TSX;
     delve: crate::sides::DELVE;
     ruby: crate::sides::RUBY;
     xdebug: crate::sides::XDEBUG;

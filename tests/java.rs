@@ -214,6 +214,17 @@ fn fields_are_watched() {
 }
 
 #[test]
+fn a_watch_on_a_local_variable_ends_with_its_function() {
+    let bug = JAVA.bug();
+    bug.ok(&["run", &JAVA.program(), "--break", &JAVA.at("return")]);
+    bug.ok(&["watch", "total"]);
+    let text = bug.ok(&["continue"]);
+    has(&text, &["watch 1 total is over: its function has returned", "Every.main"]);
+    has(&bug.ok(&["watch", "list"]), &["no watches"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0"]);
+}
+
+#[test]
 fn the_reads_of_a_local_variable_can_not_be_watched() {
     let bug = stopped_at("count");
     let run = bug.run(&["watch", "args", "--read"]);

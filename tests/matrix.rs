@@ -20,12 +20,15 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 8] = [
+const SIDES: [&Side; 11] = [
     &sides::LLDB_14,
     &sides::LLDB_19,
     &sides::LLDB_22,
+    &sides::GDB,
     &sides::DEBUGPY,
+    &sides::JAVA,
     &sides::DELVE,
+    &sides::NODE,
     &sides::RUBY,
     &sides::XDEBUG,
     &sides::PERL,
@@ -33,33 +36,43 @@ const SIDES: [&Side; 8] = [
 
 /// What an adapter can't do: the row, the variants, and why. Each must say so, with exit code 6.
 const HOLES: &[(&str, &[&str], &str)] = &[
-    ("continue --thread", EVERY, "all threads go on together"),
+    ("continue --thread", TOGETHER, "all threads go on together"),
     ("watch NAME", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", SCRIPTS, "no data breakpoints"),
     ("watch NAME --access", SCRIPTS, "no data breakpoints"),
     ("watch NAME --read", &["delve"], "variables on the stack are watched for writes alone"),
     ("watch NAME --access", &["delve"], "variables on the stack are watched for writes alone"),
     ("watch NAME --condition EXPR", SCRIPTS, "no data breakpoints"),
-    ("memory read ADDR --count N", SCRIPTS, "the language shows no memory"),
-    ("memory read &NAME --format hex", SCRIPTS, "the language shows no memory"),
-    ("memory write ADDR BYTES", SCRIPTS, "the language shows no memory"),
-    ("registers", SCRIPTS, "the language has no registers"),
-    ("registers NAME", SCRIPTS, "the language has no registers"),
-    ("disassemble", SCRIPTS, "no machine code"),
-    ("disassemble --count N", SCRIPTS, "no machine code"),
-    ("disassemble --source", SCRIPTS, "no machine code"),
-    ("print NAME --format address", SCRIPTS, "a name has no address"),
+    ("watch NAME --read", &["java"], "reads are seen of fields, not of local variables"),
+    ("watch NAME --access", &["java"], "reads are seen of fields, not of local variables"),
+    ("memory read ADDR --count N", HIGH, "the language shows no memory"),
+    ("memory read &NAME --format hex", HIGH, "the language shows no memory"),
+    ("memory write ADDR BYTES", HIGH, "the language shows no memory"),
+    ("registers", HIGH, "the language has no registers"),
+    ("registers NAME", HIGH, "the language has no registers"),
+    ("disassemble", HIGH, "no machine code"),
+    ("disassemble --count N", HIGH, "no machine code"),
+    ("disassemble --source", HIGH, "no machine code"),
+    ("print NAME --format address", HIGH, "a name has no address"),
+    ("jump FILE:LINE", &["java", "node", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
     ("modules", &["delve"], "a Go program is one file"),
     ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
-    ("jump FILE:LINE", &["ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
-    ("back", EVERY, "no recording to go back in"),
-    ("reverse-continue", EVERY, "no recording to go back in"),
+    ("back", NO_GDB, "no recording to go back in"),
+    ("reverse-continue", NO_GDB, "no recording to go back in"),
 ];
 
-const EVERY: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "delve", "ruby", "xdebug", "perl"];
+/// All but gdb.
+const NO_GDB: &[&str] =
+    &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "node", "ruby", "xdebug", "perl"];
+
+/// Where all threads stop and go on at once.
+const TOGETHER: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
-const SCRIPTS: &[&str] = &["debugpy", "ruby", "xdebug", "perl"];
+const HIGH: &[&str] = &["debugpy", "java", "node", "ruby", "xdebug", "perl"];
+
+/// Of these, the ones whose debuggers watch no data.
+const SCRIPTS: &[&str] = &["debugpy", "node", "ruby", "xdebug", "perl"];
 
 /// A row of the page (none for a step that only leads on), the command, and what its answer has to have.
 type Step = (&'static str, &'static str, &'static [&'static str]);
@@ -128,8 +141,10 @@ const SCRIPT: &[Step] = &[
     ("watch NAME --condition EXPR", "watch {i} --condition '{i} > 3'", &["if {i} > 3"]),
     ("", "do '{unwatch_last}'", &[]),
     ("continue --thread", "continue --thread", &[]),
-    ("back", "back", &[]),
-    ("reverse-continue", "reverse-continue", &[]),
+    ("", "do '{record}'", &[]),
+    ("back", "back", &["{body}"]),
+    ("reverse-continue", "reverse-continue", &["{body}"]),
+    ("", "do '{unrecord}'", &[]),
     ("next", "next", &["stopped: step", "{after}"]),
     ("n", "n", &["stopped: "]),
     ("step", "step", &["stopped: "]),
@@ -194,10 +209,14 @@ impl Variant {
         let side = self.0;
         let watches = side.hole("watch").is_none();
         let watching = |words: &str, instead: &str| if watches { words } else { instead }.to_string();
+        let records = !NO_GDB.contains(&side.name);
+        let recording = |words: &str| if records { words } else { "status" }.to_string();
         let reads = !HOLES.iter().any(|(row, names, _)| *row == "watch NAME --read" && names.contains(&side.name));
         let all = if reads { "watch remove 1; watch remove 2; watch remove 3" } else { "watch remove 1" };
         let last = if reads { "watch remove 4" } else { "watch remove 2" };
         let mut filled = text
+            .replace("{record}", &recording("raw record full; next"))
+            .replace("{unrecord}", &recording("raw record stop"))
             .replace("{program}", &side.program())
             .replace("{function}", &side.function("work"))
             .replace("{main}", side.main)

@@ -1,6 +1,14 @@
 //! Targets that are not started here, with the real debuggers' servers: processes by name, addresses, core files; and
 //! adapters of the user's own.
 
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed; clippy.toml's leave for tests does not reach their helpers"
+)]
+
 mod support;
 
 use std::fs;
@@ -123,10 +131,10 @@ fn attach_to_a_python_program_that_listens() {
     has(&bug.ok(&["break", &format!("{script}:5")]), &["verified"]);
     has(&bug.ok(&["continue"]), &["stopped: breakpoint 1"]);
     has(&bug.ok(&["print", "count >= 0"]), &["True"]);
-    has(&bug.ok(&["detach"]), &["runs on"]);
+    has(&bug.ok(&["detach"]), &[&format!("left to the server at {address}")]);
     // It listens on, for the next one.
     has(&bug.ok(&["attach", &address]), &["stopped: "]);
-    has(&bug.ok(&["stop"]), &[&format!("the program at {address} goes on")]);
+    has(&bug.ok(&["stop"]), &[&format!("left to the server at {address}")]);
 }
 
 #[test]
@@ -154,20 +162,10 @@ fn core_file(folder: &std::path::Path) -> String {
 
 #[test]
 fn a_core_file_is_looked_at() {
-    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let bug = Bug::new("c");
     bug.run(&["start", "--core", "no-such-core"]).fails(3, "no-such-core");
     bug.run(&["start", "--core", &program("c/crash.c")]).fails(1, "is no core file");
-    if !pattern.starts_with("core") {
-        eprintln!("core files go elsewhere here: {pattern}");
-        return;
-    }
-    let folder = bug.home().join("crash");
-    fs::create_dir(&folder).unwrap();
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -c unlimited; exec \"$0\"", &program("c/crash.c")]).current_dir(&folder);
-    command.stdout(Stdio::null()).status().unwrap();
-    let core = core_file(&folder);
+    let Some(core) = crashed(&bug, &[&program("c/crash.c")]) else { return };
     let crash = at("c/crash.c", "crash");
     has(&bug.ok(&["start", "--core", &core]), &["signal SIGSEGV", "third_value", &crash, "third=NULL"]);
     has(&bug.ok(&["backtrace"]), &["third_value", "main"]);
@@ -186,6 +184,47 @@ fn a_core_file_is_looked_at() {
     has(&bug.ok(&["run", &program("c/hang.c"), "--core", &core]), &["says that it is of", "what is shown is wrong"]);
     bug.run(&["start", "--core", &core, "--adapter", "debugpy"]).fails(6, "these can: lldb-dap");
     bug.run(&["start", "--core", &core, "--", "x"]).fails(2, "--core");
+}
+
+/// The core file of a program that crashed, in a folder of its own; none where the system puts them elsewhere.
+fn crashed(bug: &Bug, command: &[&str]) -> Option<String> {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if !pattern.starts_with("core") {
+        eprintln!("core files go elsewhere here: {pattern}");
+        return None;
+    }
+    let folder = bug.home().join("crash");
+    fs::create_dir(&folder).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -c unlimited; exec \"$0\" \"$@\""]).args(command).current_dir(&folder);
+    shell.env("GOTRACEBACK", "crash").stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    Some(core_file(&folder))
+}
+
+#[test]
+fn go_at_an_address_and_in_a_core_file() {
+    let bug = Bug::new("go");
+    let every = program("go/every.go");
+    let port = free_port();
+    // The one that the adapter is, wherever it was found.
+    let checks = bug.json(&["doctor"]);
+    let delve = checks["adapters"].as_array().unwrap().iter().find(|check| check["adapter"] == "delve").unwrap();
+    let mut command = Command::new(delve["path"].as_str().unwrap());
+    let listen = format!("--listen=127.0.0.1:{port}");
+    let _server = Own::start(command.args(["exec", &every, "--headless", &listen, "--", "loop"]));
+    until_it_listens(port);
+    has(&bug.ok(&["attach", &format!("localhost:{port}")]), &["stopped: attached", "via delve"]);
+    has(&bug.ok(&["break", &at("go/every.go", "body")]), &["verified"]);
+    has(&bug.ok(&["continue"]), &["stopped: breakpoint", "main.work", &at("go/every.go", "body")]);
+    has(&bug.ok(&["print", "total"]), &["total = 0"]);
+    bug.ok(&["unbreak", "--all"]);
+    bug.ok(&["stop", "--kill"]);
+    let Some(core) = crashed(&bug, &[&every, "throw"]) else { return };
+    let place = at("go/every.go", "throw");
+    has(&bug.ok(&["start", "--core", &core]), &["stopped: its core file was made in main.fail", &place, "via delve"]);
+    has(&bug.ok(&["print", "why"]), &["boom"]);
+    bug.run(&["continue"]).fails(6, "a core file can't run");
+    bug.ok(&["stop"]);
 }
 
 /// debugpy, as somebody would describe it who has an adapter that is not known here: in three ways to speak.
@@ -281,4 +320,39 @@ fn an_adapter_of_one_s_own() {
     )
     .unwrap();
     bug.run(&["start", &plain]).fails(2, "config.toml:3: there is no placeholder `{progam}`");
+}
+
+/// The tables of `docs/own-adapters.md`, in their order.
+fn documented() -> Vec<String> {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/own-adapters.md")).unwrap();
+    page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_string()).collect()
+}
+
+#[test]
+fn the_documented_adapters_are_ones_that_can_be_read_and_the_first_two_run() {
+    let mut bug = Bug::new("c");
+    fs::create_dir_all(bug.home().join("config")).unwrap();
+    let file = bug.home().join("config/config.toml");
+    let tables = documented();
+    assert!(tables.len() > 7, "{}", tables.len());
+    for table in &tables {
+        fs::write(&file, table).unwrap();
+        bug.ok(&["config"]);
+    }
+    fs::write(&file, format!("{}\n{}", tables[0], tables[1])).unwrap();
+    bug.env.push(("PYTHONPATH".into(), debugpy().to_str().unwrap().into()));
+    let script = bug.write("add.snake", "def add(a, b):\n    return a + b\nprint(add(1, 2))\n");
+    has(&bug.ok(&["run", &script, "--break", &format!("{script}:2")]), &["a=1  b=2", "via snake"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0", "output: 3"]);
+    bug.ok(&["stop"]);
+    let copy = bug.path("echo.bin");
+    fs::copy(program("c/loop_stdin.c"), &copy).unwrap();
+    let place = at("c/loop_stdin.c", "body");
+    bug.ok(&["start", &copy, "--break", &place]);
+    bug.ok(&["input", "3"]);
+    bug.ok(&["input", "--eof"]);
+    has(&bug.ok(&["continue"]), &["stopped: breakpoint", &place, "via my-lldb"]);
+    has(&bug.ok(&["print", "acc"]), &["acc = 1"]);
+    bug.ok(&["unbreak", "--all"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0", "output: "]);
 }

@@ -149,9 +149,12 @@ fn adapter_names() -> Vec<String> {
 fn no_code_outside_their_files_asks_which_adapter_it_is() {
     let mut complaints = Complaints::default();
     let names = adapter_names();
-    for (name, text) in sources().iter().filter(|(name, _)| !name.starts_with("adapters")) {
+    // A locator compares words of command lines: some adapters have the name of their language's command.
+    let apart = |name: &str| name.starts_with("adapters") || name.starts_with("locate/");
+    for (name, text) in sources().iter().filter(|(name, _)| !apart(name)) {
         for (number, line) in code(text) {
-            let squeezed = line.replace(' ', "");
+            // A closure without arguments is no pattern.
+            let squeezed = line.replace(' ', "").replace("||", "");
             for adapter in &names {
                 let compared = [format!("==\"{adapter}\""), format!("!=\"{adapter}\""), format!("\"{adapter}\"==")];
                 let matched = [format!("\"{adapter}\"=>"), format!("\"{adapter}\"|"), format!("|\"{adapter}\"")];

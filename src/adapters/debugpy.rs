@@ -30,7 +30,7 @@ pub const DEBUGPY: Adapter = Adapter {
     languages: &["python"],
     find: Find { python_module: Some("debugpy"), version_args: &[], ..Find::programs(&["python3", "python"]) },
     install: Install { setup_name: "debugpy", pip: Some("debugpy==1.8.22"), ..Install::NONE },
-    way: Way::Streams,
+    way: Way::Translated("mux"),
     command,
     adapter_env,
     adapter_id: "debugpy",
@@ -119,8 +119,10 @@ fn adapter_env(_: &Found, _: &str) -> Vec<(String, String)> {
 }
 
 fn launch(launch: &Launch, _: &Stdio) -> Value {
-    let env: Map<String, Value> =
+    let mut env: Map<String, Value> =
         launch.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect();
+    // Python's own modules are frozen in the children of a program, about which they would complain on its stderr.
+    env.entry("PYDEVD_DISABLE_FILE_VALIDATION").or_insert_with(|| Value::String("1".into()));
     let mut arguments = json!({
         "args": launch.args,
         "python": launch.interpreter,
@@ -131,7 +133,7 @@ fn launch(launch: &Launch, _: &Stdio) -> Value {
         "console": "integratedTerminal",
         "justMyCode": false,
         "showReturnValue": true,
-        "subProcess": false,
+        "subProcess": true,
         "variablePresentation": { "special": "hide", "function": "hide", "class": "hide", "protected": "inline" },
     });
     if let Some(helper) = &launch.helper {
@@ -155,6 +157,7 @@ fn attach_arguments() -> Value {
     json!({
         "justMyCode": false,
         "showReturnValue": true,
+        // The adapter tells of no children of a process that it was not there to start, and they would wait for ever.
         "subProcess": false,
         "variablePresentation": { "special": "hide", "function": "hide", "class": "hide", "protected": "inline" },
     })

@@ -10,21 +10,24 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Adapter, Find, Found, Install, Least, Quirks, Reach, Stdio, Way};
-use crate::model::{Launch, Stdin, Target};
+use crate::model::{Launch, Stdin};
 
 pub const GDB: Adapter = Adapter {
     id: "gdb",
     aliases: &["gdb-dap"],
     languages: &["c", "c++", "rust", "native"],
-    find: Find {
-        least: Some(Least {
-            version: &[14],
-            lacks: "does not speak the protocol",
-            instead: "lldb does all of it: bugeye setup lldb; or name a newer gdb in config.toml: [adapters.gdb] path",
-        }),
-        ..Find::programs(&["gdb"])
+    find: Find { least: Some(Least { version: &[14], lacks: "has no DAP" }), ..Find::programs(&["gdb"]) },
+    install: Install {
+        setup_name: "gdb",
+        apt: &["gdb"],
+        brew: Some("gdb"),
+        dnf: Some("gdb"),
+        instead: &[
+            "lldb does all of it: bugeye setup lldb",
+            "or install a newer gdb, and name it in config.toml: [adapters.gdb] path = \"/opt/gdb/bin/gdb\"",
+        ],
+        ..Install::NONE
     },
-    install: Install { setup_name: "gdb", apt: &["gdb"], brew: Some("gdb"), dnf: Some("gdb"), ..Install::NONE },
     way: Way::Translated("startup"),
     command,
     adapter_env,
@@ -32,7 +35,8 @@ pub const GDB: Adapter = Adapter {
     launch,
     attach: |pid, _| json!({ "pid": pid }),
     remote: Some(Reach::Through(|remote| json!({ "target": format!("{}:{}", remote.host, remote.port) }))),
-    core: None,
+    // The protocol has no word for it here: nothing is attached to, and a command opens the file after that.
+    core: Some(|_, _| ("attach", json!({ "target": "" }))),
     quirks: Quirks {
         print_contexts: &["hover"],
         prints_only_pure: true,
@@ -63,7 +67,6 @@ pub const GDB: Adapter = Adapter {
         has_addresses: true,
         returned: Some(("python bugeye.returned()", returned)),
         entry_function: Some("main"),
-        function_in,
         detach_grace: Duration::from_secs(4),
         ..Quirks::PLAIN
     },
@@ -74,7 +77,7 @@ pub const GDB: Adapter = Adapter {
 pub const STREAMS: &str = "BUGEYE_STREAMS";
 
 /// What gdb itself does before anything else: nothing of the user's, the project's or the network's.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "set auto-load off",
     "set debuginfod enabled off",
     "set confirm off",
@@ -84,6 +87,7 @@ const SETTINGS: [&str; 10] = [
     "set target-charset UTF-8",
     "set print thread-events off",
     "set backtrace past-main on",
+    "set tcp connect-timeout 3",
     "set record full stop-at-limit off",
 ];
 
@@ -115,19 +119,6 @@ fn launch(launch: &Launch, stdio: &Stdio) -> Value {
         launch.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect();
     env.insert(STREAMS.into(), Value::String(format!("{stdin}\n{}\n{}", stdio.stdout, stdio.stderr)));
     json!({ "args": launch.args, "cwd": launch.cwd, "env": env })
-}
-
-/// gdb wants a Rust function's whole path. The crate is named as its program, which may have a hash behind its name.
-fn function_in(target: &Target, name: &str) -> String {
-    let Target::Launch(launch) = target else { return name.to_string() };
-    let is_whole = name.split_once("::").is_some_and(|(first, _)| !first.starts_with(char::is_uppercase));
-    let stem = launch.program.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    if !launch.entry_in_source || is_whole || stem.is_empty() {
-        return name.to_string();
-    }
-    let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let stem = stem.rsplit_once('-').filter(|(_, hash)| is_hash(hash)).map_or(stem.as_str(), |(stem, _)| stem);
-    format!("{}::{name}", stem.replace('-', "_"))
 }
 
 /// What a command said, without where it was carried out.

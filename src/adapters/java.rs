@@ -60,8 +60,8 @@ pub const JAVA: Adapter = Adapter {
             condition: |number, condition| format!("watch-if {number} {condition}"),
             remove: |number| format!("unwatch {number}"),
             list: "watches",
-            gone: |_| Vec::new(),
             values,
+            gone,
             stopped: |stopped: &StoppedBody| stopped.text.as_deref()?.strip_prefix("watch ")?.parse().ok(),
         }),
         ..Natives::NONE
@@ -137,6 +137,11 @@ fn values(answer: &str) -> Vec<(u32, Option<String>, Option<String>)> {
         Some((number, value(), value()))
     };
     answer.lines().filter_map(read).collect()
+}
+
+/// Reads lines of `number⇥gone`.
+fn gone(answer: &str) -> Vec<u32> {
+    answer.lines().filter_map(|line| line.strip_suffix("\tgone")?.parse().ok()).collect()
 }
 
 /// A death by a signal is told as 128 and the signal's number; of these, the ones that no program chooses for itself. The

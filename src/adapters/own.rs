@@ -118,8 +118,8 @@ fn made(definition: Definition) -> &'static Own {
             runs_in_terminal: definition.runs_in_terminal,
             attach_runs: definition.attach_runs,
             output_events: definition.output_events.unwrap_or(!named && !inherited && !definition.runs_in_terminal),
-            entry_function: definition.entry_function.as_ref().map(text),
-            eval_context: definition.eval_context.as_ref().map_or(plain.eval_context, text),
+            entry_function: definition.entry_function.as_deref().map(text),
+            eval_context: definition.eval_context.as_deref().map_or(plain.eval_context, text),
             print_contexts: definition.print_contexts.as_deref().map_or(plain.print_contexts, texts),
             hit_condition: match definition.hit_condition {
                 HitCondition::AtLeast => |n| format!(">={n}"),
@@ -135,12 +135,12 @@ fn made(definition: Definition) -> &'static Own {
     Box::leak(Box::new(Own { adapter, definition }))
 }
 
-fn text(text: &String) -> &'static str {
-    Box::leak(text.clone().into_boxed_str())
+fn text(text: &str) -> &'static str {
+    Box::leak(text.to_string().into_boxed_str())
 }
 
 fn texts(list: &[String]) -> &'static [&'static str] {
-    Box::leak(list.iter().map(text).collect())
+    Box::leak(list.iter().map(|word| text(word)).collect())
 }
 
 fn command(found: &Found) -> Vec<String> {
@@ -271,7 +271,8 @@ pub fn wrong_placeholder(value: &Value) -> Option<String> {
             let mut rest = text.as_str();
             while let Some((_, name, after)) = next_placeholder(rest) {
                 let alone = text.len() == name.len() + 2;
-                if !TEXTS.contains(&name) && !(alone && WHOLES.contains(&name)) {
+                let known = TEXTS.contains(&name) || (alone && WHOLES.contains(&name));
+                if !known {
                     return Some(name.to_string());
                 }
                 rest = after;

@@ -31,7 +31,7 @@ pub const PHP: Adapter = Adapter {
         check_condition: Some(|condition| format!("function () {{ return ({condition}); }}")),
         error_text: |message| message.trim_start_matches("Error: ").to_string(),
         is_furniture: |_, value| value == "uninitialized",
-        is_runtime: |_, file| file.is_some_and(|file| file.starts_with("dbgp:") || file.contains("eval()'d code")),
+        is_runtime: |_, file| file.is_some_and(is_runner),
         exit_signal: script::exit_signal,
         no_attach: Some("Xdebug is there from a program's start, or not at all"),
         ..Quirks::PLAIN
@@ -55,6 +55,12 @@ fn launch(launch: &Launch, _: &Stdio) -> Value {
         }
     }
     arguments
+}
+
+/// What runs tests stands above and below them, code of our own where it was evaluated.
+fn is_runner(file: &str) -> bool {
+    ["/phpunit/phpunit/", "/PHPUnit/", "/bin/phpunit"].iter().any(|part| file.contains(part))
+        || file.starts_with("dbgp:")
 }
 
 /// The parameters of a function or method, by its name: `work`, `Shop->sell`, `Shop::open`.

@@ -36,7 +36,7 @@ pub const RUBY: Adapter = Adapter {
         ),
         catch_words: script::CATCH_WORDS,
         check_condition: Some(|condition| format!("proc {{ ({condition}\n) }}")),
-        is_runtime: |_, file| file.is_none_or(|file| file.starts_with("<internal:")),
+        is_runtime: |_, file| file.is_none_or(is_runner),
         is_library: |file| file.starts_with("<internal:"),
         exit_signal: script::exit_signal,
         no_attach: Some("a Ruby program is debugged from its start"),
@@ -44,3 +44,17 @@ pub const RUBY: Adapter = Adapter {
     },
     natives: Natives::NONE,
 };
+
+/// What runs tests stands above and below them; it is not what is looked for.
+fn is_runner(file: &str) -> bool {
+    const RUNNERS: [&str; 7] = [
+        "<internal:",
+        "/lib/minitest",
+        "/rspec-core",
+        "/rspec-expectations",
+        "/rspec-support",
+        "/test-unit-",
+        "/lib/test/unit/",
+    ];
+    RUNNERS.iter().any(|part| file.contains(part))
+}

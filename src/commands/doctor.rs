@@ -17,7 +17,7 @@ use crate::find::{self, on_path};
 use crate::greet::greet;
 use crate::paths::Paths;
 use crate::render::{Page, Render, quoted};
-use crate::setup::{self, tool_of};
+use crate::setup;
 
 /// A socket's path may not be longer than this, with its file name.
 const LONGEST_SOCKET_PATH: usize = 100;
@@ -175,7 +175,7 @@ fn examine(adapter: &'static Adapter, paths: &Paths, config: &Config, env_path: 
     let mut check = AdapterCheck {
         adapter: adapter.id.to_string(),
         languages: languages().collect(),
-        absent: languages().filter(|language| tool_of(language, env_path).is_err()).collect(),
+        absent: languages().filter(|language| setup::absent(language, env_path).is_some()).collect(),
         state: State::Missing,
         version: None,
         path: None,

@@ -45,7 +45,7 @@ impl Command for Registers {
 
     async fn run(self, cx: Context) -> Result<RegisterList, Failure> {
         let live = cx.session()?;
-        let view = View { depth: 2, items: 500, bytes: 64 * 1024, ..View::default() };
+        let view = View { depth: 1, items: 500, bytes: 64 * 1024, ..View::default() };
         let look_at = Look { locals: Locals::Selected, scope: Scope::Registers, ..self.at.look(view) };
         let mut seen = look(&cx, Op::Look(look_at)).await?;
         // Some adapters align them.
@@ -57,8 +57,9 @@ impl Command for Registers {
                 .hint("variables: bugeye locals")
                 .hint("the debugger's own commands: bugeye raw 'COMMAND'"));
         }
-        // Registers come in groups, the general ones first; some versions list them without.
-        let grouped = seen.locals.iter().any(|group| !group.value.children.is_empty());
+        // Registers come in groups, the general ones first; some list them without, and wide ones have parts.
+        let has_parts = |register: &Variable| !register.value.children.is_empty();
+        let grouped = seen.locals.first().is_some_and(has_parts);
         let wanted = |register: &Variable| self.names.iter().any(|name| name.trim_start_matches('$') == register.name);
         let registers: Vec<Variable> = match (grouped, self.names.is_empty()) {
             (true, true) => seen.locals.into_iter().next().map(|group| group.value.children).unwrap_or_default(),
@@ -66,7 +67,7 @@ impl Command for Registers {
                 let all = seen.locals.into_iter().flat_map(|group| group.value.children);
                 all.filter(|register| wanted(register)).collect()
             }
-            (false, true) => seen.locals,
+            (false, true) => seen.locals.into_iter().filter(|register| !has_parts(register)).collect(),
             (false, false) => seen.locals.into_iter().filter(|register| wanted(register)).collect(),
         };
         if let Some(unknown) = self

@@ -11,6 +11,7 @@ use crate::adapters::{ADAPTERS, Adapter, Found};
 use crate::cli::LocalContext;
 use crate::failure::Failure;
 use crate::find;
+use crate::greet::greet;
 use crate::render::{Page, Render, quoted, quoted_lines};
 use crate::setup::{self, Absent, Permission};
 
@@ -111,7 +112,7 @@ impl Local for Setup {
                 })
                 .ok()
         };
-        let absent = |language: &str| setup::tool_of(language, &env_path).err();
+        let absent = |language: &str| setup::absent(language, &env_path);
         let chosen = self.chosen(ADAPTERS, look, absent)?;
         let mut adapters: Vec<Outcome> = chosen.into_iter().map(|chosen| self.set_up(chosen, cx)).collect();
         // One that failed does not hide what became of the others; alone, it is the answer.
@@ -174,7 +175,15 @@ impl Setup {
             error: None,
         };
         let asked = self.all || !self.adapters.is_empty();
-        if let Some(found) = found.filter(|_| !(self.force && asked)) {
+        let works = |found: &Found| {
+            // An interpreter may be there without the debugger that it loads. What was only looked up is not started.
+            let answer = if asked { greet(found, &std::env::var("PATH").unwrap_or_default()).err() } else { None };
+            if let Some(failure) = &answer {
+                eprintln!("{}: {} does not work: {failure}", adapter.id, shown_path(found));
+            }
+            answer.is_none()
+        };
+        if let Some(found) = found.filter(|found| !(self.force && asked) && works(found)) {
             return outcome(Action::Present, Some(&found));
         }
         if let Wish::LeaveOut(reason) = wish {
@@ -185,7 +194,14 @@ impl Setup {
             return Outcome { commands: setup::plan(adapter, &cx.paths), ..outcome(action, None) };
         }
         let permission = Permission::of_terminal(self.force, self.yes);
-        match setup::install_with(adapter, &cx.paths, permission, &mut |text| eprintln!("{}: {text}", adapter.id)) {
+        let report = &mut |text: &str| eprintln!("{}: {text}", adapter.id);
+        let installed = setup::install_with(adapter, &cx.paths, permission, report).and_then(|found| {
+            let answer = greet(&found, &std::env::var("PATH").unwrap_or_default());
+            answer.map(|_| found).map_err(|failure| {
+                Failure::refused(format!("{} was installed and does not work", adapter.id)).cause(failure)
+            })
+        });
+        match installed {
             Ok(found) => outcome(Action::Installed, Some(&found)),
             Err(failure) => Outcome { error: Some(failure), ..outcome(Action::Failed, None) },
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Command, Done, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
+use crate::hub::attach::Foreign;
 
 /// End the program, its debugger and everything they started
 ///
@@ -54,7 +55,11 @@ impl Command for Stop {
         cx.hub.end(&live, self.kill).await;
         Ok(Done::new(match foreign {
             _ if !was_live => format!("{} had ended already; it is forgotten now", live.alias),
-            Some(foreign) => format!("{} ended; {foreign} goes on", live.alias),
+            // Some servers end with their client, and their program with them.
+            Some(Foreign::Address(address)) => {
+                format!("{} ended; the program is left to the server at {address}", live.alias)
+            }
+            Some(Foreign::Process(pid)) => format!("{} ended; process {pid} goes on", live.alias),
             None => format!("{} ended", live.alias),
         }))
     }

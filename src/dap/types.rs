@@ -30,6 +30,8 @@ pub struct StoppedBody {
     pub thread_id: Option<i64>,
     pub all_threads_stopped: Option<bool>,
     pub hit_breakpoint_ids: Vec<i64>,
+    /// What the condition of the breakpoint that was hit threw; only our own translators tell.
+    pub condition_error: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -102,6 +104,8 @@ pub struct BreakpointEventBody {
 pub struct Thread {
     pub id: i64,
     pub name: String,
+    /// It goes on while others stand; said by our own translators, and by no other adapter.
+    pub running: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

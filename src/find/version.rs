@@ -110,14 +110,14 @@ pub(crate) fn too_old(found: &Found) -> Option<Failure> {
         return None;
     }
     let wanted: Vec<String> = least.version.iter().map(ToString::to_string).collect();
-    let failure = Failure::refused(format!(
+    let failure = Failure::unsupported(format!(
         "{} {version} {} ({} or later does): {}",
         found.adapter.id,
         least.lacks,
         wanted.join("."),
         found.program.display()
     ));
-    Some(failure.hint(least.instead))
+    Some(found.adapter.install.instead.iter().fold(failure, |failure, hint| failure.hint(*hint)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::processes::{self, Ground, Listener};
 use super::{Context, Part};
 use crate::adapters::Adapter;
 use crate::elf;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 pub use crate::model::Aim;
 use crate::model::{Remote, Target};
 use crate::render::quoted;
@@ -196,18 +196,9 @@ impl Foreign {
     }
 }
 
-impl std::fmt::Display for Foreign {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Process(pid) => write!(f, "process {pid}"),
-            Self::Address(address) => write!(f, "the program at {address}"),
-        }
-    }
-}
-
 /// A refusal, with what stands in the way on this machine.
 pub(super) fn explained(failure: Failure, of: Option<&Foreign>) -> Failure {
-    let Some(Foreign::Process(pid)) = of else { return failure };
+    let Some(Foreign::Process(pid)) = of.filter(|_| failure.kind != Kind::Unsupported) else { return failure };
     match Ground::of(*pid).hints(*pid) {
         hints if hints.is_empty() => failure.hint(format!("is it yours, and does it run? look: ps -fp {pid}")),
         hints => hints.into_iter().fold(failure, Failure::hint),

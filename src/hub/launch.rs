@@ -212,6 +212,7 @@ impl Hub {
             output: Ring::new(self.config.max_events(), self.config.max_bytes()),
             env: blueprint.env.clone(),
             attached,
+            stderr_noise: adapter.quirks.stderr_noise,
             spent,
         });
         tokio::spawn(forget_spent(self.clone(), project.to_path_buf(), spends));

@@ -183,6 +183,10 @@ impl Fields {
         text(self.0.get(name)).filter(|text| !text.is_empty())
     }
 
+    fn text_or(&self, name: &str, otherwise: &str) -> String {
+        self.text(name).unwrap_or_else(|| otherwise.to_string())
+    }
+
     /// A list of words, or a line that is split into them.
     fn words(&self, name: &str) -> Result<Vec<String>, Failure> {
         match self.0.get(name) {
@@ -360,7 +364,7 @@ fn python(fields: &Fields) -> Result<Vec<String>, Failure> {
 fn go(fields: &Fields) -> Result<Vec<String>, Failure> {
     let flags = fields.words("buildFlags")?;
     let args = fields.words("args")?;
-    let program = fields.text("program").unwrap_or_else(|| ".".into());
+    let program = fields.text_or("program", ".");
     let is_test = program.ends_with("_test.go");
     Ok(match fields.text("mode").as_deref() {
         Some("exec") => joined([vec![program], args, Vec::new(), Vec::new()]),
@@ -372,7 +376,7 @@ fn go(fields: &Fields) -> Result<Vec<String>, Failure> {
 }
 
 fn node(fields: &Fields) -> Result<Vec<String>, Failure> {
-    let runtime = fields.text("runtimeExecutable").unwrap_or_else(|| "node".into());
+    let runtime = fields.text_or("runtimeExecutable", "node");
     let options = fields.words("runtimeArgs")?;
     let program: Vec<String> = fields.text("program").into_iter().collect();
     if program.is_empty() && options.is_empty() {
@@ -383,7 +387,7 @@ fn node(fields: &Fields) -> Result<Vec<String>, Failure> {
 
 fn java(fields: &Fields) -> Result<Vec<String>, Failure> {
     let main = fields.text("mainClass").ok_or_else(|| Failure::refused("the configuration names no `mainClass`"))?;
-    let mut words = vec![fields.text("javaExec").unwrap_or_else(|| "java".into())];
+    let mut words = vec![fields.text_or("javaExec", "java")];
     words.extend(fields.words("vmArgs")?);
     let places: Vec<String> =
         texts(fields.0.get("classPaths")).into_iter().filter(|place| !place.starts_with('$')).collect();
@@ -412,7 +416,7 @@ fn php(fields: &Fields) -> Result<Vec<String>, Failure> {
         return Err(Failure::unsupported("this configuration only waits for a web server's requests")
             .hint("start the script itself: bugeye run -- php FILE.php"));
     };
-    let runtime = fields.text("runtimeExecutable").unwrap_or_else(|| "php".into());
+    let runtime = fields.text_or("runtimeExecutable", "php");
     Ok(joined([vec![runtime], fields.words("runtimeArgs")?, vec![program], fields.words("args")?]))
 }
 

@@ -13,6 +13,10 @@ use crate::paths::{Paths, create_private};
 /// Stands for the option that lets the debugger in, where it is not the first one of `java` itself.
 const AGENT: &str = "{jdwp}";
 
+/// What runs a program, and what source files end in.
+const COMMAND: &str = "java";
+const EXTENSION: &str = "java";
+
 /// Options of `java` whose value is the next word.
 const WITH_VALUE: [&str; 14] = [
     "-cp",
@@ -39,7 +43,7 @@ const GRADLE_SCRIPT: &str = "allprojects { tasks.withType(Test) { jvmArgs System
 
 pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
     match asked.name() {
-        "java" => {
+        name if name == COMMAND => {
             let java = find_word(&asked.words[0], asked.cwd, asked.env_path)?;
             check_file(&java)?;
             command(asked, &java, asked.args()).map(Some)
@@ -93,7 +97,7 @@ fn command(asked: &Asked, java: &Path, args: &[String]) -> Result<Plan, Failure>
             file if file.ends_with(".java") => {
                 let path = asked.cwd.join(file);
                 check_file(&path)?;
-                return source(asked, java, options, &path, rest.cloned().collect());
+                return source(asked, java, &options, &path, rest.cloned().collect());
             }
             _ => return Ok(run(java, options, word.into(), rest.cloned().collect(), notes)),
         }
@@ -111,18 +115,18 @@ fn run(java: &Path, options: Vec<String>, program: PathBuf, args: Vec<String>, n
 
 /// A file of source that `java` would compile and run in memory, without the names of local variables: it is compiled with
 /// them first, into a folder of ours that serves until the file or its neighbours change.
-fn source(asked: &Asked, java: &Path, options: Vec<String>, file: &Path, args: Vec<String>) -> Result<Plan, Failure> {
+fn source(asked: &Asked, java: &Path, options: &[String], file: &Path, args: Vec<String>) -> Result<Plan, Failure> {
     let text =
         std::fs::read_to_string(file).map_err(|error| Failure::io(format!("read {}", file.display()), &error))?;
     let folder = file.parent().unwrap_or(asked.cwd).to_path_buf();
     let main = main_class(&text, file);
-    let classes = Paths::locate()?.runtime.join("java").join(format!("{:016x}", key(file, &folder, &options)));
-    let own_path = value_of(&options, &["-cp", "-classpath", "--class-path"]);
+    let classes = Paths::locate()?.runtime.join("java").join(format!("{:016x}", key(file, &folder, options)));
+    let own_path = value_of(options, &["-cp", "-classpath", "--class-path"]);
     let class_path = match &own_path {
         Some(path) => format!("{}:{path}", classes.display()),
         None => classes.display().to_string(),
     };
-    let mut run_options: Vec<String> = without(&options, &["-cp", "-classpath", "--class-path", "--source"]);
+    let mut run_options: Vec<String> = without(options, &["-cp", "-classpath", "--class-path", "--source"]);
     run_options.extend(["-cp".into(), class_path]);
     let plan = run(java, run_options, main.into(), args, Vec::new());
     if classes.join(MARK).is_file() {
@@ -141,7 +145,7 @@ fn source(asked: &Asked, java: &Path, options: Vec<String>, file: &Path, args: V
     if let Some(path) = own_path {
         argv.extend(["-cp".into(), path]);
     }
-    if let Some(version) = value_of(&options, &["--source"]) {
+    if let Some(version) = value_of(options, &["--source"]) {
         argv.extend(["--source".into(), version]);
     }
     argv.extend(options.iter().filter(|option| *option == "--enable-preview").cloned());
@@ -194,7 +198,7 @@ fn key(file: &Path, folder: &Path, options: &[String]) -> u64 {
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "java"))
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == EXTENSION))
         .filter_map(|entry| entry.metadata().ok().map(|data| (entry.path(), data.len(), data.modified().ok())))
         .collect();
     files.sort();
@@ -336,7 +340,7 @@ fn find_test(folder: &Path, name: &str) -> Option<(String, Option<String>)> {
                 folders.push(path);
                 continue;
             }
-            let is_source = path.extension().is_some_and(|extension| extension == "java" || extension == "kt");
+            let is_source = path.extension().is_some_and(|extension| extension == EXTENSION || extension == "kt");
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).filter(|_| is_source)
             else {
                 continue;

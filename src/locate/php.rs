@@ -5,6 +5,7 @@ use std::path::Path;
 use super::script::{Interpreter, has};
 use super::{Asked, Plan};
 use crate::failure::Failure;
+use crate::find;
 
 const PHP: Interpreter = Interpreter {
     language: "php",
@@ -19,14 +20,14 @@ pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
 }
 
 /// A project of PHPUnit runs one test by a filter that is its whole name.
-pub fn test(project: &Path, name: &str, _: &Asked) -> Result<Option<Vec<String>>, Failure> {
+pub fn test(project: &Path, name: &str, asked: &Asked) -> Result<Option<Vec<String>>, Failure> {
     if !has(project, &["phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml", "vendor/bin/phpunit"]) {
         return Ok(None);
     }
-    let runner = project.join("vendor/bin/phpunit");
-    if !runner.is_file() {
+    let own = Some(project.join("vendor/bin/phpunit")).filter(|runner| runner.is_file());
+    let Some(runner) = own.or_else(|| find::on_path("phpunit", asked.env_path)) else {
         return Err(Failure::refused("this project's PHPUnit is not installed").hint("composer install"));
-    }
+    };
     let method = name.rsplit("::").next().unwrap_or(name);
     let exact = match name.rsplit_once("::") {
         Some((class, _)) => format!("/(^|\\\\){}::{method}( .*)?$/", class.replace('\\', "\\\\")),

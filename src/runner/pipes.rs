@@ -17,11 +17,13 @@ pub(super) struct Tap {
     pipe: Option<Receiver>,
     pub stream: Stream,
     decoder: Decoder,
+    sieve: Sieve,
 }
 
 impl Tap {
-    pub fn new(pipe: Option<Receiver>, stream: Stream) -> Self {
-        Self { pipe, stream, decoder: Decoder::default() }
+    /// `noise` is what is no part of the program's own output.
+    pub fn new(pipe: Option<Receiver>, stream: Stream, noise: &'static [&'static str]) -> Self {
+        Self { pipe, stream, decoder: Decoder::default(), sieve: Sieve { noise, held: String::new() } }
     }
 
     /// Waits until there is something to read; for ever where there is no pipe.
@@ -38,7 +40,39 @@ impl Tap {
         // What came since the runtime last looked is not known to it yet: the pipe itself is asked.
         let read = pipe.try_read(buffer).or_else(|_| rustix::io::read(pipe, &mut *buffer));
         let read = read.ok().filter(|count| *count > 0)?;
-        Some(self.decoder.decode(&buffer[..read]))
+        let text = self.decoder.decode(&buffer[..read]);
+        Some(self.sieve.pass(text, read == buffer.len()))
+    }
+}
+
+/// Takes out of a stream what is no part of it.
+#[derive(Debug)]
+struct Sieve {
+    noise: &'static [&'static str],
+    /// The end of what was read, where it may be the beginning of noise.
+    held: String,
+}
+
+impl Sieve {
+    /// `cut` says that the text ends where the buffer did; noise itself is written in one piece.
+    fn pass(&mut self, text: String, cut: bool) -> String {
+        if self.noise.is_empty() {
+            return text;
+        }
+        let mut text = std::mem::take(&mut self.held) + &text;
+        for noise in self.noise {
+            text = text.replace(noise, "");
+        }
+        let begins = |start: usize| {
+            let rest = text.get(start..).unwrap_or_default();
+            !rest.is_empty() && self.noise.iter().any(|noise| noise.starts_with(rest))
+        };
+        let longest = self.noise.iter().map(|noise| noise.len()).max().unwrap_or(0);
+        let from = text.len().saturating_sub(longest);
+        if let Some(start) = (from..text.len()).find(|start| begins(*start)).filter(|_| cut) {
+            self.held = text.split_off(start);
+        }
+        text
     }
 }
 
@@ -77,5 +111,21 @@ pub(super) async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_taken_out_wherever_it_is_cut() {
+        let mut sieve = Sieve { noise: &["Debugger attached.\n", "Waiting.\n"], held: String::new() };
+        assert_eq!(sieve.pass("aDebugger attached.\nb\n".into(), false), "ab\n");
+        assert_eq!(sieve.pass("cDebug".into(), true), "c");
+        assert_eq!(sieve.pass("ger attached.\nd".into(), false), "d");
+        assert_eq!(sieve.pass("eWait".into(), true), "e");
+        assert_eq!(sieve.pass("!".into(), false), "Wait!");
+        assert_eq!(sieve.pass("Wait".into(), false), "Wait");
     }
 }

@@ -41,7 +41,7 @@ impl Session {
         if (self.entering || self.to_record)
             && let Some(function) = self.adapter.quirks.entry_function
         {
-            wishes.push(internal(ENTRY_ID, (self.adapter.quirks.function_in)(&self.target, function)));
+            wishes.push(internal(ENTRY_ID, function.into()));
         }
         wishes.extend(self.until.clone());
         for ((word, function), index) in self.adapter.quirks.catch_functions.iter().zip(0..16) {
@@ -161,11 +161,7 @@ impl Session {
 
     fn function_breakpoint(&self, wish: &Breakpoint) -> Json {
         let name = match &wish.place {
-            Place::Function { name, .. } if is_internal(wish.id) => name.clone(),
-            Place::Function { name, .. } => match self.renamed.get(name) {
-                Some((other, _)) => other.clone(),
-                None => (self.adapter.quirks.function_in)(&self.target, name),
-            },
+            Place::Function { name, .. } => self.renamed.get(name).map_or(name, |(other, _)| other).clone(),
             other => other.to_string(),
         };
         let mut breakpoint = json!({ "name": name });

@@ -24,7 +24,8 @@ impl Session {
         let mut references: Vec<i64> =
             scopes.iter().filter(|scope| wanted.takes(scope)).map(|scope| scope.variables_reference).collect();
         if references.is_empty() && wanted == Scope::Locals {
-            references.extend(scopes.iter().find(|scope| !scope.expensive).map(|scope| scope.variables_reference));
+            let plain = |scope: &&types::Scope| !scope.expensive && !Scope::Registers.takes(scope);
+            references.extend(scopes.iter().find(plain).map(|scope| scope.variables_reference));
         }
         if references.is_empty() && wanted != Scope::Locals {
             let names: Vec<&str> = scopes.iter().map(|scope| scope.name.as_str()).collect();
@@ -37,7 +38,11 @@ impl Session {
             self.request("scopes", json!({ "frameId": frame_id }), Pending::Quiet, self.limits.inspect);
         }
         for reference in references.into_iter().filter(|reference| *reference > 0) {
-            self.ask(id, "variables", json!({ "variablesReference": reference }), Step::Scope { frame });
+            let mut arguments = json!({ "variablesReference": reference });
+            if wanted == Scope::Registers && self.capabilities.has("supportsValueFormattingOptions") {
+                arguments["format"] = json!({ "hex": true });
+            }
+            self.ask(id, "variables", arguments, Step::Scope { frame });
         }
         self.walk_on(id, frame + 1);
     }

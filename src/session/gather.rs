@@ -335,6 +335,7 @@ impl Session {
                 let node = self.add_node(id, variable, 0);
                 self.put_value(id, index, node.ok_or_else(|| "too much to show".into()));
             }
+            Err(message) if (self.adapter.quirks.is_impure)(&message) => self.put_value(id, index, Err(IMPURE.into())),
             Err(message) => {
                 let Some(gather) = self.gathers.get(&id) else { return };
                 let expression = gather.look.expressions[index].clone();

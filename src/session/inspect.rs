@@ -111,7 +111,7 @@ impl Session {
                     name: Some(quoted(&(self.adapter.quirks.thread_name)(&thread.name)))
                         .filter(|name| !name.is_empty()),
                 },
-                state: self.state,
+                state: if thread.running { SessionState::Running } else { self.state },
                 function: None,
                 file: None,
                 line: None,
@@ -132,6 +132,12 @@ impl Session {
     pub(super) fn on_thread_place(&mut self, op: OpId, index: usize, result: Result<Json, String>) {
         let Some(list) = self.thread_lists.get_mut(&op) else { return };
         list.open -= 1;
+        // Where threads stop one by one, another may run on.
+        if let (Err(message), Some(line)) = (&result, list.lines.get_mut(index))
+            && message != super::SILENT
+        {
+            line.state = SessionState::Running;
+        }
         let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
         if let (Some(line), Some(frame)) = (list.lines.get_mut(index), stack.stack_frames.first()) {
             line.function = Some(quoted(&(self.adapter.quirks.function_name)(&frame.name)));
@@ -150,13 +156,13 @@ impl Session {
         if body.reason == "exited" {
             self.threads.retain(|thread| thread.id != body.thread_id);
         } else if !self.threads.iter().any(|thread| thread.id == body.thread_id) {
-            self.threads.push(types::Thread { id: body.thread_id, name: String::new() });
+            self.threads.push(types::Thread { id: body.thread_id, ..types::Thread::default() });
         }
         self.record("thread", Some(body.thread_id), json!({ "what": body.reason }));
     }
 
     /// Evaluates for effect as well as for value.
-    pub(super) fn evaluate(&mut self, op: OpId, expression: String, look: Look) {
+    pub(super) fn evaluate(&mut self, op: OpId, expression: String, look: &Look) {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
@@ -164,7 +170,7 @@ impl Session {
         self.with_frame(op, look, Purposeful::Evaluate(expression));
     }
 
-    pub(super) fn set(&mut self, op: OpId, target: &str, value: &str, look: Look) {
+    pub(super) fn set(&mut self, op: OpId, target: &str, value: &str, look: &Look) {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
@@ -173,7 +179,7 @@ impl Session {
         self.with_frame(op, look, what);
     }
 
-    pub(super) fn arguments(&mut self, op: OpId, look: Look) {
+    pub(super) fn arguments(&mut self, op: OpId, look: &Look) {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
@@ -181,7 +187,7 @@ impl Session {
     }
 
     /// Finds the frame's id, which changes with every stop, then asks.
-    pub(super) fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
+    pub(super) fn with_frame(&mut self, op: OpId, look: &Look, what: Purposeful) {
         let Some(standing) = &self.standing else { return };
         let thread = look.thread.unwrap_or(standing.thread);
         let frame = look.frame.unwrap_or(if thread == standing.thread { standing.frame } else { 0 });
@@ -318,7 +324,7 @@ impl Session {
         self.record("eval", None, json!({ "raw": text }));
         let expression = (self.adapter.quirks.raw)(text);
         if self.check_stopped(None).is_ok() {
-            return self.with_frame(op, Look::default(), Purposeful::Raw(expression));
+            return self.with_frame(op, &Look::default(), Purposeful::Raw(expression));
         }
         let arguments = json!({ "expression": expression, "context": "repl" });
         self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);

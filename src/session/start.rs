@@ -140,11 +140,13 @@ impl Session {
 
     /// A target that is there may be on its way already, and can't be asked then.
     pub(super) fn on_settled(&mut self, result: Result<Json, String>) {
-        if let Err(message) = result
-            && message != super::SILENT
-            && !self.is_not_stopped(&message)
-        {
-            self.on_launch(Err(message));
+        match result {
+            // Nothing tells of a stop that was long ago.
+            Ok(_) if matches!(self.target, Target::Core { .. }) && self.state == SessionState::Running => {
+                self.arrive(types::StoppedBody { reason: "signal".into(), ..types::StoppedBody::default() });
+            }
+            Err(message) if message != super::SILENT && !self.is_not_stopped(&message) => self.on_launch(Err(message)),
+            _ => {}
         }
     }
 

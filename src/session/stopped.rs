@@ -271,7 +271,8 @@ impl Session {
             if wish.once {
                 spent.push(wish.id);
             }
-            let checked = self.bound.get(&wish.id).is_none_or(|bound| bound.condition_checked);
+            let told = self.adapter.quirks.tells_condition_errors;
+            let checked = told || self.bound.get(&wish.id).is_none_or(|bound| bound.condition_checked);
             if let (Some(condition), false) = (&wish.condition, checked) {
                 doubtful.push((wish.id, condition.clone()));
             }

@@ -1,8 +1,6 @@
 //! Which languages this machine has: their compilers and interpreters. An adapter for one that is not there would have
 //! nothing to debug.
 
-use std::path::PathBuf;
-
 use crate::find::on_path;
 
 /// The programs of which one shows that a language is there.
@@ -43,11 +41,10 @@ pub struct Absent {
     pub tools: &'static [&'static str],
 }
 
-/// Where a language's compiler or interpreter is.
-///
-/// # Errors
-/// What was looked for in vain; nothing, for a language that nothing is known about.
-pub fn tool_of(language: &str, env_path: &str) -> Result<PathBuf, Absent> {
-    let tools = TOOLS.iter().find(|(known, _)| *known == language).map_or(&[][..], |(_, tools)| tools);
-    tools.iter().find_map(|tool| on_path(tool, env_path)).ok_or(Absent { tools })
+/// What was looked for in vain; None where there is a compiler or interpreter, and for a language that nothing is known
+/// about.
+#[must_use]
+pub fn absent(language: &str, env_path: &str) -> Option<Absent> {
+    let (_, tools) = TOOLS.iter().find(|(known, _)| *known == language)?;
+    tools.iter().all(|tool| on_path(tool, env_path).is_none()).then_some(Absent { tools })
 }

@@ -89,6 +89,25 @@ pub fn pytest() -> PathBuf {
     folder
 }
 
+/// A folder with the packages that the project `js` depends on.
+pub fn node_modules() -> PathBuf {
+    let folder = made("js");
+    let (manifest, installed) = (root().join("projects/js/package.json"), folder.join("package.json"));
+    once(
+        "js",
+        || fs::read(&manifest).ok() == fs::read(folder.join("done")).ok(),
+        || {
+            fs::create_dir_all(&folder).unwrap();
+            fs::copy(&manifest, installed).unwrap();
+            let mut command = Command::new("npm");
+            let done = command.args(["install", "--no-audit", "--no-fund"]).current_dir(&folder).output().unwrap();
+            assert!(done.status.success(), "npm install: {}", String::from_utf8_lossy(&done.stderr));
+            fs::copy(&manifest, folder.join("done")).unwrap();
+        },
+    );
+    folder.join("node_modules")
+}
+
 /// Where projects of Cargo are built, so that what is the same is built once.
 pub fn cargo_target() -> PathBuf {
     made("cargo")
@@ -116,7 +135,7 @@ pub fn program(name: &str) -> String {
     let source = root().join(name);
     let (language, file) = name.split_once('/').unwrap();
     let stem = Path::new(file).file_stem().unwrap().to_str().unwrap();
-    if ["python", "ruby", "php", "perl"].contains(&language) {
+    if ["python", "js", "ts", "ruby", "php", "perl"].contains(&language) {
         return file.to_string();
     }
     let binary = made(&format!("{language}-{stem}{}", if language == "java" { ".jar" } else { "" }));

@@ -94,6 +94,31 @@ pub const DEBUGPY: Side = Side {
     ..NATIVE
 };
 
+pub const NODE: Side = Side {
+    name: "node",
+    adapter: "node",
+    language: "js",
+    fixture: "js/every.js",
+    boom: "Error: boom",
+    int: "number",
+    module: "every.js",
+    raw: ("Runtime.evaluate {\"expression\":\"6*7\"}", "\"value\": 42"),
+    holes: &[("watch", Hole::Says("no data breakpoints"))],
+    ..NATIVE
+};
+
+pub const TSX: Side = Side {
+    name: "node, tsx",
+    language: "ts",
+    fixture: "ts/every.ts",
+    module: "every.ts",
+    holes: &[
+        ("watch", Hole::Says("no data breakpoints")),
+        ("threads", Hole::Nothing("tsx runs no TypeScript in workers")),
+    ],
+    ..NODE
+};
+
 pub const JAVA: Side = Side {
     name: "java",
     adapter: "java",
@@ -102,8 +127,8 @@ pub const JAVA: Side = Side {
     scope: "Every.",
     main: "Every.main",
     boom: "IllegalStateException",
-    module: "",
-    raw: ("classes Every", "Every$Thing"),
+    module: "java-Every.jar",
+    raw: ("classes Every", "Every"),
     ..NATIVE
 };
 
@@ -180,6 +205,10 @@ impl Side {
     pub fn bug(&self) -> Bug {
         let mut bug = Bug::new(self.language);
         bug.env.push(("BUGEYE_ADAPTER".into(), self.adapter.into()));
+        if self.language == "ts" {
+            let path = std::env::var("PATH").unwrap();
+            bug.env.push(("PATH".into(), format!("{}:{path}", fixtures::node_modules().join(".bin").display())));
+        }
         if self.language == "java" {
             std::os::unix::fs::symlink(fixtures::java(), bug.home().join("data/adapters/java")).unwrap();
         }
@@ -222,6 +251,10 @@ impl Side {
     pub fn outside(&self, mode: &str) -> Vec<String> {
         let program = self.program();
         let file = fixtures::folder(self.language).join(&program).display().to_string();
+        if self.language == "ts" {
+            let loader = fixtures::node_modules().join("tsx/dist/loader.mjs").display().to_string();
+            return ["node", "--import", &loader, &file, mode].map(ToString::to_string).to_vec();
+        }
         if self.language == "java" {
             let agent = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0";
             return ["java", agent, "-jar", &file, mode].map(Into::into).to_vec();

@@ -269,12 +269,16 @@ mod tests {
         let cases = [
             ("runtime.gopark", "/usr/local/go/src/runtime/proc.go", true),
             ("testing.(*common).Fail", "/usr/lib/go-1.26/src/testing/testing.go", true),
-            ("fmt.Println", "/root/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.24.0.linux-amd64/src/fmt/print.go", true),
+            (
+                "fmt.Println",
+                "/home/me/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.24.0.linux-amd64/src/fmt/print.go",
+                true,
+            ),
             ("runtime.main", "runtime/proc.go", true),
             ("main.main", "_testmain.go", true),
             ("main.main", "/home/me/go/src/fmt/main.go", false),
             ("lib.Parse", "/home/me/go/src/example.org/lib/parse.go", false),
-            ("lib.Parse", "/root/go/pkg/mod/example.org/lib@v1.0.0/parse.go", false),
+            ("lib.Parse", "/home/me/go/pkg/mod/example.org/lib@v1.0.0/parse.go", false),
             ("net.Dial", "/home/me/work/src/net/dial.go", false),
         ];
         for (function, file, expected) in cases {

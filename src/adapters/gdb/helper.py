@@ -3,6 +3,8 @@ import glob
 import gdb
 import gdb.printing
 import itertools
+import os
+import re
 import sys
 
 # Their text lies behind the pointer to their table of functions.
@@ -62,10 +64,26 @@ class bugeye:
             gdb.execute(command)
         except gdb.error as error:
             bugeye.backwards = False
-            events = sys.modules.get("gdb.dap.events")
-            if hasattr(events, "inferior_running"):
-                events.inferior_running = False
+            bugeye.stands()
             raise gdb.GdbError(str(error))
+
+    @staticmethod
+    def stands():
+        """The program does not run, whatever the protocol's side has seen."""
+        events = sys.modules.get("gdb.dap.events")
+        if hasattr(events, "inferior_running"):
+            events.inferior_running = False
+
+    @staticmethod
+    def core(file):
+        try:
+            text = gdb.execute("core-file " + file, to_string=True)
+        except gdb.error as error:
+            raise gdb.GdbError(str(error))
+        bugeye.stands()
+        found = re.search(r"terminated with signal (\w+), ([^\n]*)\.", text)
+        if found:
+            bugeye.last = {"reason": "signal-received", "signal-name": found[1], "signal-meaning": found[2]}
 
     @staticmethod
     def forth():
@@ -171,17 +189,28 @@ class bugeye:
             print("%s\t%s" % (value.type, value.format_string(max_depth=2)))
 
     @staticmethod
+    def code(command):
+        print(gdb.execute(command, to_string=True).replace("=> ", "-> "), end="")
+
+    @staticmethod
     def jump(file, line):
-        gdb.newest_frame().select()
-        function = gdb.selected_frame().function()
-        for place in gdb.decode_line('-source "%s" -line %d' % (file, line))[1] or ():
-            block = gdb.block_for_pc(place.pc)
-            while block is not None and block.function is None:
-                block = block.superblock
-            if place.line == line and block is not None and block.function == function:
+        frame = gdb.newest_frame()
+        frame.select()
+        table = frame.find_sal().symtab
+        same = table is not None and os.path.realpath(table.fullname()) == os.path.realpath(file)
+        for place in (table.linetable().line(line) or ()) if same else ():
+            if bugeye.function_at(place.pc) == bugeye.function_at(frame.pc()):
                 gdb.execute("set var $pc = %d" % place.pc)
                 return
         raise gdb.GdbError("line %d is not in the current function" % line)
+
+    @staticmethod
+    def function_at(pc):
+        """Where the function begins that an instruction belongs to."""
+        block = gdb.block_for_pc(pc)
+        while block is not None and block.function is None:
+            block = block.superblock
+        return block and block.start
 
     @staticmethod
     def present(command):
@@ -225,6 +254,20 @@ class Pointer(gdb.printing.NoOpPointerReferencePrinter):
         except (gdb.error, TypeError):
             pass
         return text
+
+
+class Record(gdb.printing.NoOpStructPrinter):
+    """With its fields in its text, so that it says something where nobody asks for them."""
+
+    def __init__(self, kind, value):
+        super().__init__(kind, value)
+        self.record = value
+
+    def to_string(self):
+        try:
+            return self.record.format_string(max_depth=1, max_elements=8)
+        except gdb.error:
+            return ""
 
 
 class Bounded:
@@ -283,11 +326,50 @@ def shown(value, default=getattr(gdb.printing, "make_visualizer", None)):
         return Pointer(value)
     if not hasattr(printer, "children"):
         return printer
-    if isinstance(printer, gdb.printing.NoOpStructPrinter) and is_variant(value):
-        return Variant(printer)
+    if isinstance(printer, gdb.printing.NoOpStructPrinter):
+        return Variant(printer) if is_variant(value) else Record(value.type.strip_typedefs(), value)
     if hasattr(printer, "display_hint") and printer.display_hint() == "map":
         return Map(printer)
     return printer if hasattr(printer, "num_children") else Bounded(printer)
+
+
+class Named(gdb.Breakpoint):
+    """Rust's functions may be named without their crate, as those of C++ without their namespace."""
+
+    crates = {}
+
+    def __init__(self, *words, **named):
+        if "function" in named:
+            named["function"] = Named.whole(named["function"])
+        super().__init__(*words, **named)
+
+    @staticmethod
+    def whole(name):
+        program = gdb.current_progspace().filename or ""
+        if program not in Named.crates:
+            Named.crates[program] = list(Named.possible(program))
+        for crate in Named.crates[program]:
+            path = "%s::%s" % (crate, name)
+            try:
+                gdb.decode_line(path)
+                return path
+            except gdb.error:
+                continue
+        return name
+
+    @staticmethod
+    def possible(program):
+        """The crate is in the name of its `main`, and mostly the program's name, which may have a hash behind it."""
+        try:
+            gdb.execute("list", to_string=True)
+            table = gdb.decode_line()[1][0].symtab
+            for block in (table.global_block(), table.static_block()):
+                for symbol in block:
+                    if symbol.is_function and symbol.name.endswith("::main"):
+                        yield symbol.name.split("::")[0]
+        except gdb.error:
+            pass
+        yield re.sub("-[0-9a-f]{16}$", "", os.path.basename(program)).replace("-", "_")
 
 
 class Passes(gdb.Function):
@@ -317,6 +399,7 @@ for command in ("continue", "next", "step", "nexti", "stepi", "finish"):
     gdb.execute("define hook-%s\npython bugeye.forth()\nend" % command)
 Passes()
 Thrown()
+gdb.Breakpoint = Named
 if hasattr(gdb.printing, "make_visualizer"):
     gdb.printing.make_visualizer = shown
 bugeye.printers()

@@ -13,14 +13,15 @@ pub const NATIVES: Natives = Natives {
     address_of: |expression| format!("(unsigned long)({expression})"),
     disassemble: Some(|address, count, mixed| {
         let mode = if mixed { "/s" } else { "" };
-        match (address, count) {
+        let command = match (address, count) {
             (address, Some(count)) if !mixed => format!("x/{count}i {}", address.unwrap_or("$pc")),
             // Four bytes an instruction are a fair guess where lines of source are to stand between them.
             (Some(address), Some(count)) => format!("disassemble {mode} {address},+{}", count.saturating_mul(4)),
             (None, Some(count)) => format!("disassemble {mode} $pc,+{}", count.saturating_mul(4)),
             (Some(address), None) => format!("disassemble {mode} {address}"),
             (None, None) => format!("disassemble {mode}"),
-        }
+        };
+        format!("python bugeye.code({})", literal(&command))
     }),
     jump: Some(|file, line| format!("python bugeye.jump({}, {line})", literal(file))),
     watch: Some(Watching {
@@ -87,10 +88,7 @@ fn prepare(target: &Target) -> Vec<String> {
         }
         Target::Attach { .. } => Vec::new(),
         Target::Remote(remote) => remote.program.iter().map(|program| file(program)).collect(),
-        Target::Core { core, program } => {
-            let core = format!("core-file {}", word(&core.to_string_lossy()));
-            program.iter().map(|program| file(program)).chain([core]).collect()
-        }
+        Target::Core { program, .. } => program.iter().map(|program| file(program)).collect(),
     }
 }
 
@@ -99,7 +97,10 @@ fn settled(target: &Target) -> Option<String> {
     let command = match target {
         Target::Attach { pid, .. } => format!("attach {pid}"),
         Target::Remote(remote) => format!("target remote {}:{}", remote.host, remote.port),
-        _ => return None,
+        Target::Core { core, .. } => {
+            return Some(format!("python bugeye.core({})", literal(&word(&core.to_string_lossy()))));
+        }
+        Target::Launch(_) => return None,
     };
     Some(format!("python bugeye.present({})", literal(&command)))
 }

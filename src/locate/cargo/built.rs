@@ -112,6 +112,7 @@ impl Built {
         let mut env = package.variables(artifact);
         let (own, _) = self.scripts.get(&artifact.package_id).cloned().unwrap_or_default();
         env.extend(own);
+        env.extend(configured(&kept.cwd, &kept.env));
         env.push(("LD_LIBRARY_PATH".into(), self.libraries(artifact, package, kept)));
         env
     }
@@ -134,6 +135,28 @@ impl Built {
         folders.extend(before.map(|(_, value)| value.clone()).filter(|value| !value.is_empty()));
         folders.join(":")
     }
+}
+
+/// The variables that `[env]` of Cargo's settings sets, from the folder upwards: the nearest counts, and what the caller has
+/// set stays unless it is forced.
+fn configured(cwd: &Path, caller: &[(String, String)]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for folder in cwd.ancestors() {
+        let read = |name: &str| std::fs::read_to_string(folder.join(".cargo").join(name)).ok();
+        let settings = read("config.toml").or_else(|| read("config")).and_then(|text| text.parse::<toml::Table>().ok());
+        let env = settings.as_ref().and_then(|settings| settings.get("env")?.as_table());
+        for (name, setting) in env.into_iter().flatten() {
+            let is = |key: &str| setting.get(key).and_then(toml::Value::as_bool).unwrap_or(false);
+            let value = setting.as_str().or_else(|| setting.get("value")?.as_str());
+            let is_set = !is("force") && caller.iter().any(|(known, _)| known == name);
+            let is_known = found.iter().any(|(known, _)| known == name);
+            if let (Some(value), false) = (value, is_set || is_known) {
+                let path = || folder.join(value).to_string_lossy().into_owned();
+                found.push((name.clone(), if is("relative") { path() } else { value.into() }));
+            }
+        }
+    }
+    found
 }
 
 fn text(value: &Value) -> String {
@@ -240,6 +263,23 @@ mod tests {
 {"reason":"compiler-artifact","package_id":"path+file:///p/app#0.1.0","manifest_path":"/p/app/Cargo.toml","target":{"kind":["bin"],"name":"app"},"profile":{"test":false},"executable":"/p/target/debug/app"}
 not json
 "#;
+
+    #[test]
+    fn cargo_s_own_settings_set_variables() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("inner");
+        for (folder, text) in [
+            (root.path(), "[env]\nA = \"far\"\nB = { value = \"b\", relative = true }\nC = \"c\"\n"),
+            (&inner, "[env]\nA = \"near\"\nD = { value = \"d\", force = true }\n"),
+        ] {
+            std::fs::create_dir_all(folder.join(".cargo")).unwrap();
+            std::fs::write(folder.join(".cargo/config.toml"), text).unwrap();
+        }
+        let caller = [("C".to_string(), "mine".to_string()), ("D".into(), "mine".into())];
+        let found: BTreeMap<String, String> = configured(&inner, &caller).into_iter().collect();
+        assert_eq!((found["A"].as_str(), found["D"].as_str(), found.get("C")), ("near", "d", None));
+        assert_eq!(Path::new(&found["B"]), root.path().join("b"));
+    }
 
     #[test]
     fn messages_tell_what_was_built_and_how_it_is_started() {

@@ -48,7 +48,8 @@ const BODIES: [(&str, &str); 5] = [
         "@python",
         r#"{"supportsConfigurationDoneRequest":true,"supportsFunctionBreakpoints":true,"supportsSetExpression":true,
             "supportsExceptionInfoRequest":true,
-            "exceptionBreakpointFilters":[{"filter":"raised","default":false},{"filter":"uncaught","default":true}]}"#,
+            "exceptionBreakpointFilters":[{"filter":"raised","default":false},{"filter":"uncaught","default":true},
+            {"filter":"userUnhandled","default":false}]}"#,
     ),
     ("@bare", r#"{"supportsConfigurationDoneRequest":true}"#),
     ("@threads", r#"{"supportsConfigurationDoneRequest":true,"supportsSingleThreadExecutionRequests":true}"#),
@@ -143,19 +144,27 @@ fn stdio() -> Stdio {
 impl Play {
     pub(super) fn new(options: &str) -> Self {
         let mut adapter: &'static Adapter = by_name("lldb").unwrap();
-        let (mut attach, mut entry) = (false, false);
+        let (mut attach, mut core, mut entry, mut tests) = (false, false, false, false);
         for word in options.split_whitespace() {
             match word {
                 "plain" => adapter = &PLAIN,
                 "attach" => attach = true,
+                "core" => core = true,
                 "entry" => entry = true,
+                "tests" => tests = true,
                 name => adapter = by_name(name).expect("an adapter"),
             }
         }
         let target = if attach {
             Target::Attach { pid: 77, program: Some(PathBuf::from("/p/app")), extra: serde_json::Map::new() }
+        } else if core {
+            Target::Core { core: PathBuf::from("/p/core"), program: Some(PathBuf::from("/p/app")) }
         } else {
             launch_target(adapter, entry)
+        };
+        let target = match target {
+            Target::Launch(launch) if tests => Target::Launch(Launch { catch: vec!["userUnhandled".into()], ..launch }),
+            other => other,
         };
         Self { session: Session::new(adapter, target, stdio(), limits()), open: Vec::new() }
     }

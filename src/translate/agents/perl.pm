@@ -6,14 +6,15 @@ package Devel::Bugeye;
 package DB;
 
 use strict;
-use warnings;
-no warnings 'redefine';
+# Whatever Perl has to say about this code, the program's streams are not the place for it.
+no warnings;
 use Socket ();
 
 my $socket;
 my $pid = $$;
-# Subroutines are called as without a debugger: steps are told by the depth of the stack.
-BEGIN { $^P &= ~0x01 }
+# Subroutines are called as without a debugger: steps are told by the depth of the stack. No statement is stopped at
+# before one is asked for.
+BEGIN { $^P &= ~0x21 }
 
 my %points;     # by id
 my %at;         # file as Perl names it => line => points
@@ -24,6 +25,7 @@ our $busy = 0;
 my @frames;     # of the stop: [file, line, function, package, arguments, hints]
 my @objects;
 our @given;     # @_ of the innermost frame
+our $package = 'main';
 our $prefix = 'package main; no strict;';    # what code of the innermost frame begins with
 our @saved;
 our %outer;
@@ -225,8 +227,10 @@ sub let_go {
 
 # Called before a statement. `caller` tells which.
 sub DB {
-    return if $busy || $$ != $pid;
-    my ($package, $file, $line) = caller 0;
+    return $DB::single = 0 if $$ != $pid;
+    return if $busy;
+    my ($file, $line);
+    ($package, $file, $line) = caller 0;
     my $here = $at{$file} && $at{$file}{$line};
     my $stops =
         $mode eq 'into' ? !is_unpacking($file, $line)
@@ -402,7 +406,9 @@ sub postponed {
 sub is_wanted {
     my $point = shift;
     if (defined $point->{condition}) {
-        my $value = where_it_stands($point->{condition});
+        # Once its names are known to be there, it is looked at without looking for them again.
+        my $value = $point->{checked} ? \briefly($point->{condition}) : where_it_stands($point->{condition});
+        $point->{checked} = 1 if !$@;
         return 0 if !$@ && !$$value;
     }
     return ++$point->{seen} >= $point->{hits};
@@ -485,6 +491,13 @@ sub where_it_stands {
     return @bugeye_value == 1 ? \$bugeye_value[0] : @bugeye_value ? \\@bugeye_value : \undef;
 }
 
+sub briefly {
+    no strict;
+    my $bugeye_code = "package $package; $_[0]\n";
+    @_ = @given;
+    return scalar eval $bugeye_code;
+}
+
 sub evaluated {
     my ($level, $code) = @_;
     die "there is no such frame\n" if $level > $#frames && $level > 0;
@@ -510,7 +523,6 @@ sub elsewhere {
 # The variables of a frame that are in scope: name and reference.
 sub lexicals {
     my $level = shift;
-    require B;
     my ($cv, $seq, $pad);
     if ($level == 0) {
         local $prefix = 'package DB;';
@@ -602,8 +614,6 @@ sub context {
 # What a reference to a variable shows; a variable that is a reference is shown as what it refers to.
 sub value {
     my ($name, $ref, $page) = @_;
-    require B;
-    require Scalar::Util;
     my $inner = Scalar::Util::reftype($ref) =~ /^(?:REF|SCALAR|LVALUE|VSTRING)$/ ? $$ref : $ref;
     my @parts = children($inner);
     my $attributes = sprintf 'name="%s" type="%s"', escaped($name), escaped(kind($ref));
@@ -715,6 +725,7 @@ sub quoted {
     # The program's own list of what is loaded, and from where, is as it would be without us.
     @INC = grep { !m{engine-\d+$} } @INC;
     delete $INC{'Devel/Bugeye.pm'};
+    delete $ENV{PERL5DB} if ($ENV{PERL5DB} || '') =~ /Devel::Bugeye/;
     socket $socket, Socket::PF_UNIX(), Socket::SOCK_STREAM(), 0 or die "bugeye: $!\n";
     connect $socket, Socket::pack_sockaddr_un('{socket}') or die "bugeye: $!\n";
     my $version = sprintf '%vd', $^V;
@@ -722,6 +733,9 @@ sub quoted {
     $SIG{URG} = \&interrupted;
     $SIG{__DIE__} = \&thrown;
     $busy = 1;
+    # Values are shown while it is held, too.
+    require B;
+    require Scalar::Util;
     serve();
     $busy = 0;
 }

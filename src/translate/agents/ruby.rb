@@ -14,10 +14,10 @@ module Bugeye
   DEPTH = 3
 
   Point = Struct.new(:id, :kind, :file, :line, :name, :condition, :hits, :seen, :traces, :resolved, :state)
-  Level = Struct.new(:label, :path, :line, :binding)
+  Level = Struct.new(:label, :path, :line, :binding, :code)
   # What a thread stopped for: breakpoints, what was thrown, and its stack where that is gone already.
   Stop = Struct.new(:points, :error, :uncaught, :levels, :told)
-  Step = Struct.new(:kind, :thread, :depth, :points)
+  Step = Struct.new(:kind, :thread, :depth)
 
   # Methods that a program may have defined anew are called as Ruby itself defined them.
   CLASS = Kernel.instance_method(:class)
@@ -277,7 +277,7 @@ module Bugeye
         arrive(Stop.new([]))
       elsif Thread.current.equal?(step.thread)
         case step.kind
-        when :into then arrive(Stop.new(step.points || [])) unless trace.path.start_with?("<internal:")
+        when :into then arrive(Stop.new([])) unless trace.path.start_with?("<internal:")
         when :over, :out then arrive(Stop.new([])) if yield(step.depth)
         end
       end
@@ -321,9 +321,7 @@ module Bugeye
     end
 
     def announce(me, stop)
-      step = @step
       clear_step
-      stop.points |= step.points if step&.points && step.thread.equal?(me)
       @current = me
       stop.told = true
       park_others
@@ -460,7 +458,13 @@ module Bugeye
       tree(root).each do |code|
         next unless named?(code, point)
 
-        trace = TracePoint.new(:call) { |called| called(point, called, lines_of(code).empty?) }
+        # It is called, then its first line is passed; both may be one instruction.
+        empty = lines_of(code).empty?
+        entering = {}.compare_by_identity
+        trace = TracePoint.new(:call, :line) do |passed|
+          entering[Thread.current] = meant?(point.name, passed) if passed.event == :call
+          entered(point, passed) if (empty || passed.event == :line) && entering.delete(Thread.current)
+        end
         trace.enable(target: code)
         point.traces << trace
         point.resolved = true
@@ -469,16 +473,8 @@ module Bugeye
       nil
     end
 
-    def called(point, trace, empty)
-      return if ours?("") || !meant?(point.name, trace) || !wanted?(point, trace.binding)
-      return arrive(Stop.new([point])) if empty
-
-      @lock.synchronize do
-        return if @current
-
-        @step = Step.new(:into, Thread.current, 0, [point])
-        watch_lines
-      end
+    def entered(point, trace)
+      arrive(Stop.new([point])) if !ours?(trace.path) && wanted?(point, trace.binding)
     end
 
     def meant?(name, trace)
@@ -530,14 +526,19 @@ module Bugeye
       return if ours?(trace.path)
 
       error = trace.raised_exception
+      return if @errors.key?(error) || SystemExit === error || SignalException === error
+
       points = @points.values.select { |point| point.kind == "exception" }
       hit = points.select { |point| point.state == "raised" && (point.name == "*" || kind?(error, point.name)) }
-      again = @errors.key?(error)
-      return arrive(Stop.new(hit, error)) unless hit.empty? || again
-      return if again || points.none? { |point| point.state == "uncaught" }
+      uncaught = points.select { |point| point.state == "uncaught" }
+      levels = levels_here
+      @errors[error] = levels
+      return arrive(Stop.new(hit, error)) unless hit.empty?
+      # One that some code may catch after all is known at the end of the program: the stack is kept until then.
+      return if uncaught.empty? || Catching.caught?(error, levels)
 
-      # Whether it is caught is known at the end of the program: the stack is kept until then.
-      @errors[error] = levels_here
+      @errors[error] = []
+      arrive(Stop.new(uncaught, error, true))
     end
 
     def kind?(error, name)
@@ -551,7 +552,7 @@ module Bugeye
 
       levels = @errors[error]
       point = @points.values.find { |candidate| candidate.kind == "exception" && candidate.state == "uncaught" }
-      arrive(Stop.new([point], error, true, levels)) if levels && point
+      arrive(Stop.new([point], error, true, levels)) if levels && !levels.empty? && point
     end
 
     def detach
@@ -571,25 +572,28 @@ module Bugeye
 
     # The frames of this thread, without ours.
     def levels_here
-      frames = Inspector.frames || Thread.current.backtrace_locations.map { |location| [location, nil] }
-      frames.reject { |location, _| location.path == HERE }.map { |location, binding| make_level(location, binding) }
+      frames = Inspector.frames || Thread.current.backtrace_locations.map { |location| [location] }
+      frames.reject { |location,| location.path == HERE }.map { |frame| make_level(*frame) }
     end
 
-    def make_level(location, binding)
-      Level.new(location.label, location.absolute_path || location.path, location.lineno, binding)
+    def make_level(location, binding = nil, code = nil)
+      Level.new(location.label, location.absolute_path || location.path, location.lineno, binding, code)
     end
 
     def levels(thread)
       stop = @lock.synchronize { @stops[thread] }
       return stop.levels if stop
 
-      (thread.backtrace_locations || []).reject { |location| location.path == HERE }.map { |location| make_level(location, nil) }
+      (thread.backtrace_locations || []).reject { |location| location.path == HERE }.map { |location| make_level(location) }
     end
 
     def stack(thread)
-      levels(thread).each_with_index.map do |level, index|
-        where = level.label == "<main>" ? "<main>" : level.label.sub(/\A(block .*in )?(?:Object|Kernel)#/, '\1')
-        %(<stack level="#{index}" type="file" where="#{escape(where)}" filename="#{escape(uri(level.path))}" lineno="#{level.line}"/>)
+      all = levels(thread)
+      known = all.any?(&:code)
+      all.each_with_index.map do |level, index|
+        where = level.label.sub(/\A((?:block .*in )?)(?:Object|Kernel)#/, '\1')
+        native = known && level.code.nil? ? ' native="1"' : ""
+        %(<stack level="#{index}" where="#{escape(where)}" filename="#{escape(uri(level.path.to_s))}" lineno="#{level.line}"#{native}/>)
       end.join
     end
 
@@ -730,6 +734,94 @@ module Bugeye
     end
   end
 
+  # Whether what was just thrown will be caught, read from the code of the frames it will pass: which lines stand in the
+  # body of a `begin`, and what its `rescue` is for.
+  module Catching
+    # Runners of tests catch everything, to report it: their users want to see where it was thrown.
+    RUNNERS = %r{/minitest/test\.rb\z|/rspec/core/|/test/unit/testcase\.rb\z}.freeze
+    # Not thrown for being wrong.
+    QUIET = %w[
+      Minitest::Skip Test::Unit::PendedError Test::Unit::OmittedError RSpec::Core::Pending::SkipDeclaredInExample
+    ].freeze
+
+    def self.caught?(error, levels)
+      return true if QUIET.include?(NAME.bind_call(CLASS.bind_call(error)))
+
+      within = false
+      levels.each do |level|
+        # The body of a `rescue` is a frame of its own; the one around it stands in the `begin` that is over.
+        if level.label.match?(/\A(?:rescue|ensure) in /)
+          within = true
+          next
+        end
+        return true if level.code.nil? && level.label.end_with?("loop") && StopIteration === error
+
+        found = regions(level.code).select { |lines, _| lines.include?(level.line) }.sort_by { |lines, _| lines.size }
+        found.shift if within
+        within = false
+        next unless found.any? { |_, kinds| kinds.any? { |kind| takes?(kind, error, level.binding) } }
+
+        return !level.path.to_s.match?(RUNNERS)
+      end
+      false
+    end
+
+    # The lines of each `begin` that has a `rescue`, and what it is for.
+    def self.regions(code)
+      return [] unless code
+
+      @regions ||= {}
+      @regions[[code.path, code.label, code.first_lineno]] ||= read(code.to_a)
+    end
+
+    def self.read(parts)
+      table, body = parts[12], parts[13]
+      table.select { |entry| entry[0] == :rescue }.map do |_, handler, from, to|
+        [lines(body, from, to), kinds(handler)]
+      end
+    end
+
+    def self.lines(body, from, to)
+      line = nil
+      inside = false
+      found = []
+      body.each do |part|
+        line = part if part.is_a?(Integer)
+        inside = true if part == from
+        break if part == to
+
+        found << line if inside && line && part.is_a?(Array)
+        found << part if inside && part.is_a?(Integer)
+      end
+      found.uniq
+    end
+
+    # Each is a path of constants, or a class; nil is not known.
+    def self.kinds(handler)
+      found = []
+      path = []
+      (handler && handler[13]).to_a.each do |name, value|
+        case name
+        when :getlocal, :getlocal_WC_0, :getlocal_WC_1 then path = []
+        when :getconstant then path << value
+        when :opt_getconstant_path then path = value
+        when :putobject then path = value if value.is_a?(Module)
+        when :checkmatch then found << (path.is_a?(Module) || !path.empty? ? path : nil)
+        end
+      end
+      found.empty? ? [nil] : found
+    end
+
+    def self.takes?(kind, error, binding)
+      return true if kind.nil?
+
+      kind = binding.eval(kind.join("::")) unless kind.is_a?(Module)
+      Array(kind).any? { |one| one === error }
+    rescue StandardError, ScriptError
+      true
+    end
+  end
+
   # Ruby lets C code alone look into the frames of a stack. Fiddle calls that code; it is read at the first stop.
   module Inspector
     @lock = Mutex.new
@@ -756,11 +848,15 @@ module Bugeye
         Fiddle::Function.new(Fiddle::Handle::DEFAULT[name], arguments, pointer, need_gvl: true)
       end
       locations = function.call("rb_debug_inspector_backtrace_locations", pointer)
-      binding = function.call("rb_debug_inspector_frame_binding_get", pointer, Fiddle::TYPE_LONG)
+      parts = %w[binding iseq].map do |part|
+        function.call("rb_debug_inspector_frame_#{part}_get", pointer, Fiddle::TYPE_LONG)
+      end
       visitor = Class.new(Fiddle::Closure) do
         define_method(:call) do |context, _|
           all = Fiddle.dlunwrap(locations.call(context).to_i)
-          Inspector.seen(all.each_index.map { |index| [all[index], Fiddle.dlunwrap(binding.call(context, index).to_i)] })
+          Inspector.seen(all.each_index.map do |index|
+            [all[index], *parts.map { |part| Fiddle.dlunwrap(part.call(context, index).to_i) }]
+          end)
           0
         end
       end

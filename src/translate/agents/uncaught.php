@@ -64,6 +64,27 @@
         }
         return [$found, $functions, $namespace, $uses];
     };
+    // PHPUnit catches everything, to report it: its users want to see where it was thrown, if it was not meant to be.
+    $reports = function (string $file) use ($class): bool {
+        if (!preg_match('~/phpunit/~i', $file)) {
+            return false;
+        }
+        foreach (debug_backtrace(DEBUG_BACKTRACE_PROVIDE_OBJECT | DEBUG_BACKTRACE_IGNORE_ARGS) as $frame) {
+            $test = $frame['object'] ?? null;
+            if (is_a($test, 'PHPUnit\\Framework\\TestCase') && property_exists('PHPUnit\\Framework\\TestCase', 'expectedException')) {
+                $property = new \ReflectionProperty('PHPUnit\\Framework\\TestCase', 'expectedException');
+                $property->setAccessible(true);
+                $expected = $property->getValue($test);
+                return !($expected && is_a($class, $expected, true));
+            }
+        }
+        return true;
+    };
+    foreach (['PHPUnit\\Framework\\SkippedTest', 'PHPUnit\\Framework\\IncompleteTest'] as $quiet) {
+        if (is_a($class, $quiet, true)) {
+            return false;
+        }
+    }
     foreach ($stack as [$file, $line]) {
         [$found, $functions, $namespace, $uses] = $tries($file);
         $own = function (int $at) use ($functions): array {
@@ -82,7 +103,7 @@
                         ? $uses[strtolower($parts[0])] . (isset($parts[1]) ? '\\' . $parts[1] : '')
                         : ltrim("$namespace\\$type", '\\'));
                 if (is_a($class, $full, true)) {
-                    return false;
+                    return $reports($file);
                 }
             }
         }

@@ -137,7 +137,7 @@ impl Translator<'_> {
         }
         self.spots.spots.extend(kept);
         for (group, native) in new {
-            let spot = self.make(group, native)?;
+            let spot = self.make(&group, native)?;
             self.spots.spots.push(spot);
         }
         let told: Vec<Json> = wishes.iter().map(|wish| self.told(wish.id)).collect();
@@ -149,7 +149,7 @@ impl Translator<'_> {
         !self.spots.simple || (group.len() == 1 && !(called && group[0].condition.is_some()))
     }
 
-    fn make(&mut self, wishes: Vec<Wish>, native: bool) -> Result<Spot, String> {
+    fn make(&mut self, wishes: &[Wish], native: bool) -> Result<Spot, String> {
         let wish = &wishes[0];
         let condition = wish.condition.as_deref().filter(|_| native).map(self.dialect.condition);
         let hits = wish.hits.filter(|_| native).map(|hits| hits.to_string());
@@ -169,7 +169,8 @@ impl Translator<'_> {
             options.extend([('h', hits.as_str()), ('o', ">=")]);
         }
         let answer = self.ask("breakpoint_set", &options, condition.as_deref())?;
-        let mut spot = Spot { wishes: wishes.clone(), native, engine: Err(String::new()), resolved: false, line: None };
+        let mut spot =
+            Spot { wishes: wishes.to_vec(), native, engine: Err(String::new()), resolved: false, line: None };
         match (answer.attribute("id"), answer.first("error")) {
             (Some(id), None) => {
                 spot.line = answer.number("lineno").or_else(|| self.spots.resolved.get(id).copied());

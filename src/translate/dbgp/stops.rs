@@ -85,10 +85,13 @@ impl Translator<'_> {
     }
 
     fn stopped(&mut self, element: &Element, how: How) {
+        // A step that something else ended is still on Xdebug's mind: it stops where the step would have.
+        let ended = element.first("breakpoint").is_some();
+        self.stray |= how == How::Step && ended && self.dialect.simple;
         let message = element.first("message");
         if let Some(class) = message.and_then(|message| message.attribute("exception")) {
             let text = message.map(Element::content).unwrap_or_default();
-            return self.thrown(element, class, text);
+            return self.thrown(element, class, &text);
         }
         let hit: Vec<String> =
             element.all("breakpoint").filter_map(|breakpoint| breakpoint.attribute("id").map(Into::into)).collect();
@@ -112,7 +115,7 @@ impl Translator<'_> {
         }
     }
 
-    fn thrown(&mut self, element: &Element, class: &str, text: String) {
+    fn thrown(&mut self, element: &Element, class: &str, text: &str) {
         let hit = element.first("breakpoint");
         let raised = hit.and_then(|hit| hit.attribute("id")).is_some_and(|id| self.spots.is_raised(id));
         let named = hit.is_some_and(|hit| hit.attribute("exception") == Some(class));
@@ -126,7 +129,7 @@ impl Translator<'_> {
         if !wanted {
             return self.go("run", None, How::On);
         }
-        self.thrown = Some((class.to_string(), text.clone()));
+        self.thrown = Some((class.to_string(), text.to_string()));
         self.tell("exception", json!({ "text": class, "description": text }));
     }
 

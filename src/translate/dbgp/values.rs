@@ -96,6 +96,10 @@ impl Translator<'_> {
                 "line": frame.number("lineno").unwrap_or(0),
                 "column": 1,
             });
+            // A function of the interpreter itself has no variables to look at.
+            if frame.attribute("native") == Some("1") {
+                told["presentationHint"] = json!("subtle");
+            }
             if file.starts_with('/') {
                 told["source"] = json!({ "path": file, "name": file.rsplit('/').next() });
             } else if !file.is_empty() {

@@ -104,6 +104,8 @@ final class Adapter {
                 return null;
             case "threads":
                 return threads();
+            case "modules":
+                return modules();
             case "pause":
                 then = () -> debuggee.pause(known(Json.number(arguments, "threadId", 0)));
                 return null;
@@ -162,8 +164,8 @@ final class Adapter {
         return Json.object("supportsConfigurationDoneRequest", true, "supportsFunctionBreakpoints", true,
                 "supportsConditionalBreakpoints", true, "supportsHitConditionalBreakpoints", true,
                 "supportsEvaluateForHovers", true, "supportsSetExpression", true, "supportsExceptionOptions", true,
-                "supportsExceptionInfoRequest", true, "supportTerminateDebuggee", true, "supportsTerminateRequest", true,
-                "exceptionBreakpointFilters", Exceptions.filters());
+                "supportsExceptionInfoRequest", true, "supportsModulesRequest", true, "supportTerminateDebuggee", true,
+                "supportsTerminateRequest", true, "exceptionBreakpointFilters", Exceptions.filters());
     }
 
     private Object launch(Map<String, Object> arguments) {
@@ -321,6 +323,18 @@ final class Adapter {
             }
         }
         return Json.object("threads", out);
+    }
+
+    /** What the program's classes are loaded from. */
+    private Object modules() {
+        List<Object> out = new ArrayList<>();
+        if (debuggee.vm() instanceof PathSearchingVirtualMachine) {
+            for (String entry : ((PathSearchingVirtualMachine) debuggee.vm()).classPath()) {
+                String name = String.valueOf(Path.of(entry).getFileName());
+                out.add(Json.object("id", entry, "name", name.isEmpty() ? entry : name, "path", entry));
+            }
+        }
+        return Json.object("modules", out, "totalModules", out.size());
     }
 
     private Object step(Map<String, Object> arguments, int depth) {

@@ -237,7 +237,8 @@ final class Debuggee {
                 }
             }
         }
-        reason = thrown != null ? "exception" : watch != null ? "data breakpoint" : reason;
+        boolean watched = watch != null || watches.isOver();
+        reason = thrown != null ? "exception" : watched ? "data breakpoint" : reason;
         if (reason == null) {
             if (writes) {
                 // The event comes before the write: one instruction later it is made.

@@ -16,6 +16,8 @@ import java.util.List;
 final class Watches {
     private final Debuggee debuggee;
     private final List<Watch> watches = new ArrayList<>();
+    /** Those whose variables went with their functions, until that is told. */
+    private final List<Integer> gone = new ArrayList<>();
     private int last;
 
     static final class Watch {
@@ -110,9 +112,13 @@ final class Watches {
         throw new Refusal("there is no watch " + number);
     }
 
-    /** Number, value before and value now of each, a line each. */
+    /** Number, value before and value now of each, a line each; `gone` for those that are. */
     String list() {
         StringBuilder out = new StringBuilder();
+        for (int number : gone) {
+            out.append(number).append("\tgone\n");
+        }
+        gone.clear();
         for (Watch watch : watches) {
             out.append(line(watch)).append('\n');
         }
@@ -139,7 +145,7 @@ final class Watches {
             if (!thread.equals(watch.thread) || watch.level > frames) {
                 if (thread.equals(watch.thread)) {
                     watches.remove(watch);
-                    debuggee.say("`" + watch.expression + "` is no longer watched: its function has returned\n");
+                    gone.add(watch.number);
                 }
                 continue;
             }
@@ -157,6 +163,11 @@ final class Watches {
             }
         }
         return changed;
+    }
+
+    /** Whether the function of a watched variable has just returned. */
+    boolean isOver() {
+        return !gone.isEmpty();
     }
 
     /** The watch whose field was just written, and is a stop. */
