@@ -3,6 +3,7 @@
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
+pub mod cmake;
 pub mod codelldb;
 pub mod debugpy;
 pub mod delve;
@@ -545,6 +546,7 @@ pub const ADAPTERS: &[&Adapter] = &[
     &ruby::RUBY,
     &php::PHP,
     &perl::PERL,
+    &cmake::CMAKE,
 ];
 
 /// Every adapter: the built-in ones, then the user's own.

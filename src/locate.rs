@@ -5,6 +5,7 @@
 //! to know more is a [`Build`], which the hub carries out with the caller's environment, and which goes on from its output.
 
 mod cargo;
+mod cmake;
 mod go;
 mod java;
 mod js;
@@ -159,6 +160,7 @@ const LOCATORS: &[Locator] = &[
     Locator { locate: cargo::locate, test: cargo::test },
     Locator { locate: java::locate, test: java::test },
     Locator { locate: go::locate, test: go::test },
+    Locator { locate: cmake::locate, test: |_, _, _| Ok(None) },
     Locator { locate: make::locate, test: make::test },
     Locator { locate: python::locate, test: python::test },
     Locator { locate: js::locate, test: js::test },

@@ -304,18 +304,18 @@ impl Session {
             Op::Look(look) => self.look(id, look),
             Op::Select { thread, frame, look } => self.select(id, thread, frame, look),
             Op::Threads => self.list_threads(id),
-            Op::Evaluate { expression, look } => self.evaluate(id, expression, look),
-            Op::Set { target, value, look } => self.set(id, &target, &value, look),
-            Op::Arguments(look) => self.arguments(id, look),
+            Op::Evaluate { expression, look } => self.evaluate(id, expression, &look),
+            Op::Set { target, value, look } => self.set(id, &target, &value, &look),
+            Op::Arguments(look) => self.arguments(id, &look),
             Op::Raw(text) => self.raw(id, &text),
             Op::Exception => self.exception(id),
-            Op::Native { command, look } => self.native(id, command, look),
+            Op::Native { command, look } => self.native(id, command, &look),
             Op::Request { command, arguments, capability, what } => {
                 self.plain_request(id, command, arguments, (capability, what));
             }
-            Op::Disassemble { address, count, look } => self.disassemble(id, address, count, look),
+            Op::Disassemble { address, count, look } => self.disassemble(id, address, count, &look),
             Op::Watch { expression, access, condition, look } => {
-                self.watch(id, watch::Step::Set { expression, access, condition }, look);
+                self.watch(id, watch::Step::Set { expression, access, condition }, &look);
             }
             Op::Unwatch(number) => self.unwatch(id, number),
             Op::Watches => self.list_watches(id),

@@ -5,6 +5,8 @@
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
 mod bridge;
+mod child;
+mod cmake;
 mod dbgp;
 mod java;
 mod mux;
@@ -31,6 +33,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("listens", relay::listens),
     ("connects", relay::connects),
     ("bridges", bridge::bridges),
+    ("cmake", cmake::cmake),
     ("php", dbgp::php),
     ("ruby", dbgp::ruby),
     ("perl", dbgp::perl),

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "a test that can't go on has failed; clippy.toml's leave for tests does not reach their helpers"
 )]
@@ -12,7 +13,7 @@ mod support;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use support::fixtures::{copy_project, line};
+use support::fixtures::{self, copy_project, line};
 use support::{Bug, functions, has, lacks, local, until};
 
 /// A copy of a project, from whose folder commands are given.
@@ -258,4 +259,58 @@ fn a_program_has_its_own_surroundings() {
         assert_eq!(with["output"]["stdout"].as_str().unwrap(), plain, "{name}");
         lacks(&plain, &["engine-"]);
     }
+}
+
+fn cmake() -> Bug {
+    let bug = project("cmake");
+    let adapters = bug.home().join("data/adapters");
+    std::os::unix::fs::symlink(fixtures::installed("cmake", "cmake/data/bin/cmake"), adapters.join("cmake")).unwrap();
+    bug
+}
+
+#[test]
+fn cmake_scripts_are_debugged() {
+    let bug = cmake();
+    let place = at("cmake", "CMakeLists.txt", "body");
+    let report = bug.json(&["run", "--break", &place, "--", "cmake", "-S", ".", "-B", "build"]);
+    assert_eq!(
+        (stopped(&report).0.as_str(), stopped(&report).1),
+        ("work", mark("cmake", "CMakeLists.txt", "body")),
+        "{report}"
+    );
+    assert_eq!((local(&report, "i"), local(&report, "total")), ("0".into(), "0".into()));
+    assert_eq!(functions(&report["stop"]["frames"]), ["work", "CMakeLists.txt"]);
+    has(&bug.ok(&["print", "${n}"]), &["5"]);
+    bug.run(&["print", "nothing"]).fails(1, "no variable nothing");
+    bug.run(&["print", "i + 1"]).fails(6, "names of variables");
+    bug.run(&["set", "total", "5"]).fails(6, "names of variables");
+    let into = bug.json(&["step"]);
+    assert_eq!((stopped(&into).0.as_str(), local(&into, "b")), ("add", "0".into()), "{into}");
+    let out = bug.json(&["finish"]);
+    assert_eq!(stopped(&out).1, mark("cmake", "CMakeLists.txt", "after"), "{out}");
+    bug.ok(&["unbreak", "--all"]);
+    let end = bug.json(&["continue"]);
+    assert_eq!(end["ending"]["code"], 0, "{end}");
+    assert!(end["output"]["stdout"].as_str().unwrap().starts_with("-- sum=10\n"), "{end}");
+}
+
+#[test]
+fn cmake_stops_at_errors_and_counts() {
+    let bug = cmake();
+    bug.ok(&["break", &at("cmake", "CMakeLists.txt", "body"), "--hits", "4"]);
+    bug.ok(&["break", &at("cmake", "CMakeLists.txt", "after"), "--log", "seen {total}"]);
+    let configure = ["cmake", "-S", ".", "-B", "build", "-DMODE=fail"];
+    let report = bug.json(&[&["run", "--"], &configure[..]].concat());
+    assert_eq!(local(&report, "i"), "3", "{report}");
+    bug.ok(&["unbreak", "1"]);
+    let report = bug.json(&["continue"]);
+    assert_eq!(stopped(&report).1, mark("cmake", "CMakeLists.txt", "fail"), "{report}");
+    assert!(stopped(&report).2.contains("boom"), "{report}");
+    assert_eq!(bug.json(&["continue"])["ending"]["code"], 1);
+    has(&bug.ok(&["output", "--all"]), &["seen 0", "seen 10"]);
+    bug.ok(&["unbreak", "--all"]);
+    bug.ok(&["break", &at("cmake", "CMakeLists.txt", "body"), "--if", "i EQUAL 3"]);
+    has(&bug.ok(&[&["start", "--stop-on-entry", "--"], &configure[..]].concat()), &["stopped: entry"]);
+    has(&bug.ok(&["breaks"]), &["CMake has no conditions"]);
+    bug.run(&["run", "--", "cmake", "--build", "build"]).fails(6, "runs no script");
 }

@@ -36,7 +36,10 @@ impl Tap {
 
     /// Reads once without waiting; None when nothing is there.
     pub fn read(&mut self, buffer: &mut [u8]) -> Option<String> {
-        let read = self.pipe.as_ref()?.try_read(buffer).ok().filter(|count| *count > 0)?;
+        let pipe = self.pipe.as_ref()?;
+        // What came since the runtime last looked is not known to it yet: the pipe itself is asked.
+        let read = pipe.try_read(buffer).or_else(|_| rustix::io::read(pipe, &mut *buffer));
+        let read = read.ok().filter(|count| *count > 0)?;
         let text = self.decoder.decode(&buffer[..read]);
         Some(self.sieve.pass(text, read == buffer.len()))
     }

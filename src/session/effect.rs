@@ -33,7 +33,7 @@ impl Session {
         }
     }
 
-    pub(super) fn disassemble(&mut self, op: OpId, address: Option<String>, count: u32, look: Look) {
+    pub(super) fn disassemble(&mut self, op: OpId, address: Option<String>, count: u32, look: &Look) {
         if !self.capabilities.has("supportsDisassembleRequest") {
             let failure = self.unsupported("showing machine code", "source: bugeye source --function");
             return self.answer(op, Err(failure));

@@ -135,6 +135,7 @@ impl Session {
         // Where threads stop one by one, another may run on.
         if let (Err(message), Some(line)) = (&result, list.lines.get_mut(index))
             && message != super::SILENT
+            && !line.selected
         {
             line.state = SessionState::Running;
         }
@@ -162,7 +163,7 @@ impl Session {
     }
 
     /// Evaluates for effect as well as for value.
-    pub(super) fn evaluate(&mut self, op: OpId, expression: String, look: Look) {
+    pub(super) fn evaluate(&mut self, op: OpId, expression: String, look: &Look) {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
@@ -170,7 +171,7 @@ impl Session {
         self.with_frame(op, look, Purposeful::Evaluate(expression));
     }
 
-    pub(super) fn set(&mut self, op: OpId, target: &str, value: &str, look: Look) {
+    pub(super) fn set(&mut self, op: OpId, target: &str, value: &str, look: &Look) {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
@@ -179,7 +180,7 @@ impl Session {
         self.with_frame(op, look, what);
     }
 
-    pub(super) fn arguments(&mut self, op: OpId, look: Look) {
+    pub(super) fn arguments(&mut self, op: OpId, look: &Look) {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
@@ -187,7 +188,7 @@ impl Session {
     }
 
     /// Finds the frame's id, which changes with every stop, then asks.
-    pub(super) fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
+    pub(super) fn with_frame(&mut self, op: OpId, look: &Look, what: Purposeful) {
         let Some(standing) = &self.standing else { return };
         let thread = look.thread.unwrap_or(standing.thread);
         let frame = look.frame.unwrap_or(if thread == standing.thread { standing.frame } else { 0 });
@@ -324,7 +325,7 @@ impl Session {
         self.record("eval", None, json!({ "raw": text }));
         let expression = (self.adapter.quirks.raw)(text);
         if self.check_stopped(None).is_ok() {
-            return self.with_frame(op, Look::default(), Purposeful::Raw(expression));
+            return self.with_frame(op, &Look::default(), Purposeful::Raw(expression));
         }
         let arguments = json!({ "expression": expression, "context": "repl" });
         self.request("evaluate", arguments, Pending::Raw(op), self.limits.request);

@@ -72,7 +72,7 @@ pub(super) enum Jump {
 }
 
 impl Session {
-    pub(super) fn native(&mut self, op: OpId, command: String, look: Look) {
+    pub(super) fn native(&mut self, op: OpId, command: String, look: &Look) {
         match self.check_stopped(look.thread) {
             Ok(()) => self.with_frame(op, look, Purposeful::Native(command)),
             Err(failure) => self.answer(op, Err(failure)),
@@ -132,7 +132,7 @@ impl Session {
         })
     }
 
-    pub(super) fn watch(&mut self, op: OpId, step: Step, look: Look) {
+    pub(super) fn watch(&mut self, op: OpId, step: Step, look: &Look) {
         if self.watches_by_request() {
             return match self.check_stopped(look.thread) {
                 Ok(()) => self.with_frame(op, look, Purposeful::Data(step)),
@@ -282,7 +282,7 @@ impl Session {
         }
         if let Some(jump) = self.adapter.natives.jump {
             let command = jump(file, line);
-            return self.with_frame(op, Look { view, ..Look::default() }, Purposeful::Jump(command, view));
+            return self.with_frame(op, &Look { view, ..Look::default() }, Purposeful::Jump(command, view));
         }
         if !self.capabilities.has("supportsGotoTargetsRequest") {
             let failure = self.unsupported("going on from another line", "run to it: bugeye until PLACE");

@@ -12,18 +12,17 @@ mod wire;
 mod xml;
 
 use std::collections::VecDeque;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 
-use super::{Asked, Client};
+use super::{Asked, Client, child};
 use crate::dap::Message;
 use dialect::Dialect;
 use spots::Spots;
@@ -230,7 +229,8 @@ impl<'a> Translator<'a> {
     /// Starts the program and waits until its engine is there.
     fn start(&mut self, arguments: &Json) -> Result<u32, String> {
         self.stop_on_entry = arguments.get("stopOnEntry").and_then(Json::as_bool).unwrap_or(false);
-        let folder = self.make_folder()?;
+        let folder = child::private_folder(self.asked)?;
+        self.folder = Some(folder.clone());
         let socket = folder.join("engine");
         let listener = UnixListener::bind(&socket).map_err(|error| format!("{}: {error}", socket.display()))?;
         let mut agent = folder.clone();
@@ -264,33 +264,8 @@ impl<'a> Translator<'a> {
         Ok(pid)
     }
 
-    /// A folder of ours alone, with a path short enough for a socket.
-    fn make_folder(&mut self) -> Result<PathBuf, String> {
-        let name = format!("engine-{}", std::process::id());
-        let beside = self.asked.streams.as_ref().and_then(|streams| streams.stdout.parent().map(PathBuf::from));
-        let short = |path: &PathBuf| path.as_os_str().len() < 60;
-        let folder = beside.map(|parent| parent.join(&name)).filter(short);
-        let folder = folder.unwrap_or_else(|| std::env::temp_dir().join(format!("bugeye-{name}")));
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&folder)
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-        self.folder = Some(folder.clone());
-        Ok(folder)
-    }
-
-    fn spawn(
-        &self,
-        arguments: &Json,
-        folder: &std::path::Path,
-        agent: &std::path::Path,
-        socket: &std::path::Path,
-    ) -> Result<Child, String> {
-        let list = |name: &str| -> Vec<String> {
-            let words = arguments.get(name).and_then(Json::as_array).into_iter().flatten();
-            words.filter_map(Json::as_str).map(Into::into).collect()
-        };
-        let words = list("argv");
+    fn spawn(&self, arguments: &Json, folder: &Path, agent: &Path, socket: &Path) -> Result<Child, String> {
+        let words = child::words(arguments);
         let (interpreter, rest) = words.split_first().ok_or("no program was named")?;
         let options = (self.dialect.options)(interpreter)?;
         let fill = |word: &String| {
@@ -300,21 +275,8 @@ impl<'a> Translator<'a> {
         };
         // Only what the adapter put before the program is filled in.
         let own = usize::try_from(arguments.get("own").and_then(Json::as_u64).unwrap_or(0)).unwrap_or(0);
-        let mut command = Command::new(interpreter);
+        let mut command = child::command(interpreter, arguments, self.asked)?;
         command.args(options).args(rest.iter().take(own).map(fill)).args(rest.iter().skip(own));
-        command.env_clear();
-        for (name, value) in arguments.get("env").and_then(Json::as_object).into_iter().flatten() {
-            if let Some(value) = value.as_str() {
-                command.env(name, value);
-            }
-        }
-        if let Some(cwd) = arguments.get("cwd").and_then(Json::as_str) {
-            command.current_dir(cwd);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        if let Some(streams) = &self.asked.streams {
-            streams.give_to(&mut command).map_err(|error| format!("the program's streams: {error}"))?;
-        }
         command.spawn().map_err(|error| format!("{interpreter} can't be started: {error}"))
     }
 
@@ -339,10 +301,7 @@ impl<'a> Translator<'a> {
         let _ = stream.set_nonblocking(false);
         let tell = self.happen.clone();
         std::thread::spawn(move || {
-            let code = child
-                .wait()
-                .map_or(1, |status| status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(1));
-            let _ = tell.send(Happening::Ended(code));
+            let _ = tell.send(Happening::Ended(child::exit_code(child.wait())));
         });
         Ok(stream)
     }

@@ -6,14 +6,15 @@ package Devel::Bugeye;
 package DB;
 
 use strict;
-use warnings;
-no warnings 'redefine';
+# Whatever Perl has to say about this code, the program's streams are not the place for it.
+no warnings;
 use Socket ();
 
 my $socket;
 my $pid = $$;
-# Subroutines are called as without a debugger: steps are told by the depth of the stack.
-BEGIN { $^P &= ~0x01 }
+# Subroutines are called as without a debugger: steps are told by the depth of the stack. No statement is stopped at
+# before one is asked for.
+BEGIN { $^P &= ~0x21 }
 
 my %points;     # by id
 my %at;         # file as Perl names it => line => points
@@ -24,6 +25,7 @@ our $busy = 0;
 my @frames;     # of the stop: [file, line, function, package, arguments, hints]
 my @objects;
 our @given;     # @_ of the innermost frame
+our $package = 'main';
 our $prefix = 'package main; no strict;';    # what code of the innermost frame begins with
 our @saved;
 our %outer;
@@ -225,8 +227,10 @@ sub let_go {
 
 # Called before a statement. `caller` tells which.
 sub DB {
-    return if $busy || $$ != $pid;
-    my ($package, $file, $line) = caller 0;
+    return $DB::single = 0 if $$ != $pid;
+    return if $busy;
+    my ($file, $line);
+    ($package, $file, $line) = caller 0;
     my $here = $at{$file} && $at{$file}{$line};
     my $stops =
         $mode eq 'into' ? !is_unpacking($file, $line)
@@ -402,7 +406,9 @@ sub postponed {
 sub is_wanted {
     my $point = shift;
     if (defined $point->{condition}) {
-        my $value = where_it_stands($point->{condition});
+        # Once its names are known to be there, it is looked at without looking for them again.
+        my $value = $point->{checked} ? \briefly($point->{condition}) : where_it_stands($point->{condition});
+        $point->{checked} = 1 if !$@;
         return 0 if !$@ && !$$value;
     }
     return ++$point->{seen} >= $point->{hits};
@@ -483,6 +489,13 @@ sub where_it_stands {
     };
     ($,, $/, $\, $^W) = ('', "\n", '', 0);
     return @bugeye_value == 1 ? \$bugeye_value[0] : @bugeye_value ? \\@bugeye_value : \undef;
+}
+
+sub briefly {
+    no strict;
+    my $bugeye_code = "package $package; $_[0]\n";
+    @_ = @given;
+    return scalar eval $bugeye_code;
 }
 
 sub evaluated {
