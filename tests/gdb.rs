@@ -250,5 +250,5 @@ fn an_old_gdb_says_what_to_do_instead() {
     assert!(Command::new("chmod").args(["+x", &old]).status().unwrap().success());
     std::fs::create_dir_all(bug.home().join("config")).unwrap();
     bug.write("config/config.toml", &format!("[adapters.gdb]\npath = \"{old}\"\n"));
-    bug.run(&["run", &GDB.program(), "--adapter", "gdb"]).fails(1, "bugeye setup lldb");
+    bug.run(&["run", &GDB.program(), "--adapter", "gdb"]).fails(6, "bugeye setup lldb");
 }
