@@ -55,6 +55,11 @@ fn what_is_delves_own_way_is_made_the_common_one() {
 }
 
 #[test]
+fn what_gdb_leaves_out_is_done_by_its_own_commands() {
+    check("gdb", include_str!("tests/scripts/gdb.txt"));
+}
+
+#[test]
 fn looks_are_answered_or_refused_with_advice() {
     check("looks", include_str!("tests/scripts/looks.txt"));
 }
