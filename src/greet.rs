@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::render::quoted;
 
 /// An adapter that has not answered by then is taken for broken.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(20);
 /// How long an adapter may take to answer `disconnect`.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 /// How long it may take to end by itself after that.
@@ -41,7 +41,7 @@ pub struct Greeting {
 /// Starts an adapter, sends `initialize`, reads the answer and ends it again.
 ///
 /// # Errors
-/// Refused or lost, with the end of what it wrote to its standard error; timed out after ten seconds.
+/// Refused or lost, with the end of what it wrote to its standard error; timed out after twenty seconds.
 pub fn greet(found: &Found, env_path: &str) -> Result<Greeting, Failure> {
     let exe = std::env::current_exe().map_err(|error| Failure::io("find its own executable", &error))?;
     let words = crate::translate::plain_command_line(found, &exe);

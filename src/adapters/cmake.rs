@@ -15,7 +15,13 @@ pub const CMAKE: Adapter = Adapter {
         least: Some(Least { version: &[3, 27], lacks: "can't debug scripts" }),
         ..Find::programs(&[])
     },
-    install: Install { setup_name: "cmake", pip: Some("cmake==4.4.4"), brew: Some("cmake"), ..Install::NONE },
+    install: Install {
+        setup_name: "cmake",
+        pip: Some("cmake==4.4.4"),
+        brew: Some("cmake"),
+        instead: &["get a newer one beside it: bugeye setup cmake"],
+        ..Install::NONE
+    },
     way: Way::Translated("cmake"),
     command: script::command,
     adapter_env: |_, _| Vec::new(),

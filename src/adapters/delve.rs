@@ -5,7 +5,7 @@ mod text;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Reach, Stdio, Way};
+use super::{Adapter, Find, Found, Install, Least, Natives, Quirks, Reach, Stdio, Way};
 use crate::dap::types::StoppedBody;
 use crate::model::Launch;
 
@@ -13,11 +13,16 @@ pub const DELVE: Adapter = Adapter {
     id: "delve",
     aliases: &["dlv", "go"],
     languages: &["go"],
-    find: Find { version_args: &["version"], ..Find::programs(&["dlv"]) },
+    find: Find {
+        version_args: &["version"],
+        least: Some(Least { version: &[1, 24, 2], lacks: "does not tell which process it has started" }),
+        ..Find::programs(&["dlv"])
+    },
     install: Install {
         setup_name: "delve",
         brew: Some("delve"),
         go: Some("github.com/go-delve/delve/cmd/dlv@v1.27.2"),
+        instead: &["install a newer one: bugeye setup delve"],
         ..Install::NONE
     },
     way: Way::Dials,

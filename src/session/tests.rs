@@ -50,6 +50,11 @@ fn what_adapters_do_not_do_is_emulated() {
 }
 
 #[test]
+fn what_is_delves_own_way_is_made_the_common_one() {
+    check("delve", include_str!("tests/scripts/delve.txt"));
+}
+
+#[test]
 fn looks_are_answered_or_refused_with_advice() {
     check("looks", include_str!("tests/scripts/looks.txt"));
 }

@@ -101,6 +101,10 @@ pub fn error_text(message: &str) -> String {
     if text.contains("without using 'call'") {
         return "it calls a function, which may change the program: bugeye eval".into();
     }
+    if text.contains("Version of Delve is too old for Go version") {
+        let (reason, _) = text.split_once(", suppress").unwrap_or((text, ""));
+        return format!("{reason}); a newer one: bugeye setup delve --force");
+    }
     if text == "no debugger found" {
         return "what listens there debugs nothing yet: start it with `dlv --headless`".into();
     }
@@ -296,6 +300,16 @@ mod tests {
         assert_eq!(function_again("work", message), Some("main.work".into()));
         assert_eq!(function_again("T.work", message), None);
         assert_eq!(function_again("work", "location \"work\" not found"), None);
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let old = "Failed to launch: Version of Delve is too old for Go version go1.30 (maximum supported version 1.27, \
+                   suppress this error with --check-go-version=false)";
+        let said = "Version of Delve is too old for Go version go1.30 (maximum supported version 1.27); a newer one: \
+                    bugeye setup delve --force";
+        assert_eq!(error_text(old), said);
+        assert_eq!(error_text("Unable to evaluate expression: no such thing"), "no such thing");
     }
 
     #[test]
