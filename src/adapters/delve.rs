@@ -15,17 +15,14 @@ pub const DELVE: Adapter = Adapter {
     languages: &["go"],
     find: Find {
         version_args: &["version"],
-        least: Some(Least {
-            version: &[1, 24, 2],
-            lacks: "does not tell which process it has started",
-            instead: "install a newer one: bugeye setup delve",
-        }),
+        least: Some(Least { version: &[1, 24, 2], lacks: "does not tell which process it has started" }),
         ..Find::programs(&["dlv"])
     },
     install: Install {
         setup_name: "delve",
         brew: Some("delve"),
         go: Some("github.com/go-delve/delve/cmd/dlv@v1.27.2"),
+        instead: &["install a newer one: bugeye setup delve"],
         ..Install::NONE
     },
     way: Way::Dials,
