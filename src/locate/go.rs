@@ -155,7 +155,8 @@ fn build_test(go: &str, flags: &Flags, listed: &str) -> Result<Plan, Failure> {
     let packages = tests_of::Package::read(listed);
     let (package, notes) = tests_of::choose(&packages, flags.pattern())?;
     let name = package.import.rsplit('/').next().unwrap_or("package");
-    let program = output(&package.folder, &[package.import.clone()], &flags.build, &format!("{name}.test"))?;
+    let program =
+        output(&package.folder, std::slice::from_ref(&package.import), &flags.build, &format!("{name}.test"))?;
     let mut argv = vec![go.to_string(), "test".into(), "-c".into(), DEBUGGABLE.into(), "-o".into(), text(&program)];
     argv.extend(flags.build.iter().cloned());
     argv.push(package.import.clone());

@@ -135,6 +135,7 @@ impl Session {
         // Where threads stop one by one, another may run on.
         if let (Err(message), Some(line)) = (&result, list.lines.get_mut(index))
             && message != super::SILENT
+            && !line.selected
         {
             line.state = SessionState::Running;
         }
@@ -187,6 +188,7 @@ impl Session {
     }
 
     /// Finds the frame's id, which changes with every stop, then asks.
+    #[expect(clippy::needless_pass_by_value, reason = "every caller is done with its look")]
     pub(super) fn with_frame(&mut self, op: OpId, look: Look, what: Purposeful) {
         let Some(standing) = &self.standing else { return };
         let thread = look.thread.unwrap_or(standing.thread);
@@ -370,8 +372,8 @@ impl Session {
             let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
             return self.answer(op, Ok(Answer::Exception(report)));
         }
-        if self.adapter.natives.why.is_some() {
-            // The stop itself was asked.
+        if self.adapter.natives.why.is_some() || self.adapter.quirks.throws_as_breakpoints {
+            // All that can be known was told with the stop.
             let (kind, message) = match &standing.reason {
                 crate::model::Reason::Signal { name, detail } => (name.clone(), detail.clone()),
                 crate::model::Reason::Exception { text } => match text.split_once(": ") {

@@ -77,6 +77,18 @@ impl Session {
         }
     }
 
+    /// Other threads stopped too, and nobody would tell of them: theirs are next.
+    pub(super) fn on_also_stopped(&mut self, epoch: u64, result: Result<Json, String>) {
+        let (true, Ok(answer), Some((_, read_stops))) =
+            (epoch == self.epoch, result, self.adapter.natives.also_stopped)
+        else {
+            return;
+        };
+        for body in read_stops(&read::<types::EvaluateBody>(&answer).result) {
+            self.queue_stop(body);
+        }
+    }
+
     /// Shows the next thread's stop instead of resuming, where one is left of the same moment.
     pub(super) fn next_queued(&mut self) -> bool {
         self.forget_removed();
@@ -113,6 +125,10 @@ impl Session {
             return self.let_go(op);
         }
         self.send_unsent();
+        if let (Some((command, _)), "breakpoint") = (self.adapter.natives.also_stopped, body.reason.as_str()) {
+            let arguments = json!({ "expression": command, "context": "repl" });
+            self.request("evaluate", arguments, Pending::Also(self.epoch), self.limits.inspect);
+        }
         let mut ids = self.hit_wishes(&body);
         if self.to_record && ids.contains(&ENTRY_ID) {
             return self.begin_recording(body);
@@ -325,10 +341,12 @@ impl Session {
             return Reason::Signal { name, detail };
         }
         // A marker: the report asks.
-        if self.adapter.natives.why.is_some()
-            && (matches!(body.reason.as_str(), "signal" | "stopped") || self.is_caught(body))
-        {
+        let unsaid = matches!(body.reason.as_str(), "signal" | "stopped") || self.is_caught(body);
+        if unsaid && self.adapter.natives.why.is_some() {
             return Reason::Exception { text: String::new() };
+        }
+        if self.adapter.quirks.throws_as_breakpoints && self.is_caught(body) {
+            return Reason::Exception { text: "C++ Throw".into() };
         }
         match body.reason.as_str() {
             "breakpoint" | "function breakpoint" | "instruction breakpoint" => {
@@ -358,7 +376,11 @@ impl Session {
 
     /// Whether a breakpoint that `catch` made was hit.
     fn is_caught(&self, body: &StoppedBody) -> bool {
-        body.hit_breakpoint_ids.iter().any(|id| self.exception_ids.contains(id))
+        let unknown = self.adapter.quirks.throws_as_breakpoints
+            && body.reason == "breakpoint"
+            && !body.hit_breakpoint_ids.is_empty()
+            && self.hit_wishes(body).is_empty();
+        unknown || body.hit_breakpoint_ids.iter().any(|id| self.exception_ids.contains(id))
     }
 
     fn is_thrown(&self, body: &StoppedBody) -> bool {
