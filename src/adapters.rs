@@ -4,6 +4,7 @@
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
 pub mod cmake;
+pub mod codelldb;
 pub mod debugpy;
 pub mod delve;
 pub mod gdb;
@@ -105,6 +106,8 @@ pub struct Natives {
     /// Answers with the debugger's version, where the protocol does not tell it.
     pub version: Option<&'static str>,
     pub reverse: Option<Reverse>,
+    /// How it is asked which threads stopped at the same moment, where only one is told of, and how their stops are read.
+    pub also_stopped: Option<(&'static str, fn(&str) -> Vec<crate::dap::types::StoppedBody>)>,
     /// Lets the program go where the request would not say that it can't; answers at once.
     pub go: Option<&'static str>,
 }
@@ -393,6 +396,14 @@ pub struct Quirks {
     pub disconnect_kills: bool,
     /// The message of a request that is refused because the program runs.
     pub not_stopped: Option<&'static str>,
+    /// A held program is not started yet.
+    pub starts_late: bool,
+    /// The adapter's own choice of exceptions is taken where the user made none.
+    pub catches_by_default: bool,
+    /// A throw that is caught is told as a breakpoint that nobody set.
+    pub throws_as_breakpoints: bool,
+    /// The program's number in what the adapter says on its console, where no event has it.
+    pub pid_in_output: fn(&str) -> Option<u32>,
     /// The reason of a stop that ends a call made by an expression: the program stands where it stood before.
     pub call_reason: Option<&'static str>,
     /// An `evaluate` (context `repl`) that makes the adapter forget a step that a breakpoint interrupted; without it the
@@ -481,6 +492,10 @@ impl Quirks {
         tells_one_hit: None,
         disconnect_kills: false,
         not_stopped: None,
+        starts_late: false,
+        catches_by_default: true,
+        throws_as_breakpoints: false,
+        pid_in_output: |_| None,
         call_reason: None,
         forget_step: None,
         has_addresses: false,
@@ -514,6 +529,7 @@ impl Natives {
         why: None,
         version: None,
         reverse: None,
+        also_stopped: None,
         go: None,
     };
 }
@@ -522,6 +538,7 @@ impl Natives {
 pub const ADAPTERS: &[&Adapter] = &[
     &lldb::LLDB,
     &gdb::GDB,
+    &codelldb::CODELLDB,
     &debugpy::DEBUGPY,
     &delve::DELVE,
     &java::JAVA,

@@ -15,6 +15,7 @@ mod inspect;
 mod logpoints;
 mod look;
 mod pending;
+mod reasons;
 mod reverse;
 mod running;
 mod start;
@@ -375,6 +376,7 @@ impl Session {
             Pending::GoOn(thread) => self.on_gone_on(thread, result),
             Pending::Reason(epoch) => self.on_reason(epoch, result),
             Pending::Why(epoch) => self.on_why(epoch, result),
+            Pending::Also(epoch) => self.on_also_stopped(epoch, result),
             Pending::Settled => self.on_settled(result),
             Pending::Record => self.on_recording(result),
             Pending::Thrown => self.on_thrown(result),

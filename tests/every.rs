@@ -415,6 +415,7 @@ every! {
     lldb_19: crate::sides::LLDB_19;
     lldb_22: crate::sides::LLDB_22;
     gdb: crate::sides::GDB;
+    codelldb: crate::sides::CODELLDB;
     debugpy: crate::sides::DEBUGPY;
     node: crate::sides::NODE;
     tsx: crate::sides::TSX;

@@ -20,11 +20,12 @@ use support::sides::{self, Side};
 use support::{Bug, Run, words};
 
 /// Every side of the page, in its order.
-const SIDES: [&Side; 11] = [
+const SIDES: [&Side; 12] = [
     &sides::LLDB_14,
     &sides::LLDB_19,
     &sides::LLDB_22,
     &sides::GDB,
+    &sides::CODELLDB,
     &sides::DEBUGPY,
     &sides::JAVA,
     &sides::DELVE,
@@ -63,10 +64,11 @@ const HOLES: &[(&str, &[&str], &str)] = &[
 
 /// All but gdb.
 const NO_GDB: &[&str] =
-    &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "node", "ruby", "xdebug", "perl"];
+    &["lldb 14", "lldb 19", "lldb 22", "codelldb", "debugpy", "java", "delve", "node", "ruby", "xdebug", "perl"];
 
 /// Where all threads stop and go on at once.
-const TOGETHER: &[&str] = &["lldb 14", "lldb 19", "lldb 22", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
+const TOGETHER: &[&str] =
+    &["lldb 14", "lldb 19", "lldb 22", "codelldb", "debugpy", "java", "delve", "ruby", "xdebug", "perl"];
 
 /// Languages without machine code of their own.
 const HIGH: &[&str] = &["debugpy", "java", "node", "ruby", "xdebug", "perl"];

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "a test that can't go on has failed; clippy.toml's leave for tests does not reach their helpers"
 )]

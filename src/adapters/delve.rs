@@ -22,6 +22,7 @@ pub const DELVE: Adapter = Adapter {
         setup_name: "delve",
         brew: Some("delve"),
         go: Some("github.com/go-delve/delve/cmd/dlv@v1.27.2"),
+        instead: &["install a newer one: bugeye setup delve"],
         ..Install::NONE
     },
     way: Way::Dials,

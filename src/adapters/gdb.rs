@@ -54,6 +54,7 @@ pub const GDB: Adapter = Adapter {
         catch_words: &[("raised", "throw")],
         is_runtime: super::lldb::is_runtime,
         function_name: |name| super::lldb::without_hash(name).to_string(),
+        is_about_condition: |_| true,
         error_text,
         tidy,
         type_name,
@@ -62,6 +63,7 @@ pub const GDB: Adapter = Adapter {
         count,
         detach_command: Some("detach"),
         disconnect_kills: true,
+        starts_late: true,
         not_stopped: Some("notStopped"),
         call_reason: Some("function call"),
         has_addresses: true,
@@ -216,11 +218,10 @@ fn type_name(name: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     // `core::option::Option<i32>` is `Option<i32>`; a name of C++ has no capital at its end.
     name.split_inclusive(|c| !is_part(c))
-        .map(|path| {
-            let end = path.trim_end_matches(|c| !is_part(c)).rsplit("::").next().map_or(0, |last| last.len());
-            let own = path.starts_with("core::") || path.starts_with("alloc::") || path.starts_with("std::");
-            let last = path.trim_end_matches(|c| !is_part(c)).len() - end;
-            if own && path[last..].starts_with(char::is_uppercase) { &path[last..] } else { path }
+        .map(|piece| {
+            let own = ["core::", "alloc::", "std::"].iter().any(|start| piece.starts_with(start));
+            let last = piece.rfind("::").map_or(piece, |at| &piece[at + 2..]);
+            if own && last.starts_with(char::is_uppercase) { last } else { piece }
         })
         .collect()
 }

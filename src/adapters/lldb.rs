@@ -2,6 +2,8 @@
 
 mod native;
 
+pub(super) use native::{NATIVES, values as watch_values};
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -103,12 +105,7 @@ fn launch(launch: &Launch, stdio: &Stdio) -> Value {
         // Symbols are read where something asks for them, not of every library before the first stop.
         "settings set target.preload-symbols false".into(),
     ];
-    if let Some(folder) = &launch.formatters {
-        let folder = folder.to_string_lossy();
-        init.push(format!("command script import {}", word(&format!("{folder}/lldb_lookup.py"))));
-        init.push(format!("command source -s 1 {}", word(&format!("{folder}/lldb_commands"))));
-        init.push(WIDE_DISCRIMINANTS.into());
-    }
+    init.extend(formatters(launch));
     // Only the list form is understood by every version; a map is silently ignored up to 19.
     let env: Vec<String> = launch.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     json!({
@@ -120,6 +117,17 @@ fn launch(launch: &Launch, stdio: &Stdio) -> Value {
         "initCommands": init,
         "enableAutoVariableSummaries": true,
     })
+}
+
+/// The commands that load a toolchain's own formatters.
+pub(super) fn formatters(launch: &Launch) -> Vec<String> {
+    let Some(folder) = &launch.formatters else { return Vec::new() };
+    let folder = folder.to_string_lossy();
+    vec![
+        format!("command script import {}", word(&format!("{folder}/lldb_lookup.py"))),
+        format!("command source -s 1 {}", word(&format!("{folder}/lldb_commands"))),
+        WIDE_DISCRIMINANTS.into(),
+    ]
 }
 
 fn attach(pid: u32, program: Option<&str>) -> Value {
@@ -153,7 +161,7 @@ fn core(core: &str, program: Option<&str>) -> (&'static str, Value) {
 }
 
 /// One word of an LLDB command line.
-fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`"))
 }
 
@@ -166,7 +174,7 @@ fn without_echo(answer: &str) -> String {
 }
 
 /// Reads `(int) n = 5` lines; continuation lines of a value are indented.
-fn argument_names(answer: &str) -> Vec<String> {
+pub(super) fn argument_names(answer: &str) -> Vec<String> {
     without_echo(answer)
         .lines()
         .filter(|line| line.starts_with('('))
@@ -227,7 +235,7 @@ fn hit_ids(stopped: &StoppedBody) -> Vec<i64> {
 }
 
 /// `error: <user expression 0>:1:1: use of undeclared identifier 'x'` and a drawing: the sentence is enough.
-fn error_text(message: &str) -> String {
+pub(super) fn error_text(message: &str) -> String {
     let mut lines = message.lines().filter(|line| !line.trim().is_empty());
     let line =
         lines.clone().find(|line| line.contains("<user expression ")).or_else(|| lines.next()).unwrap_or(message);
@@ -310,7 +318,7 @@ fn variant(text: &str) -> Option<String> {
 }
 
 /// Reads `Return value: (long) $0 = 1`.
-fn returned(answer: &str) -> Option<(String, String)> {
+pub(super) fn returned(answer: &str) -> Option<(String, String)> {
     let (_, rest) = answer.split_once("Return value: (")?;
     let (kind, rest) = rest.split_once(") $")?;
     let (_, value) = rest.split_once(" = ")?;

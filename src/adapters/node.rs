@@ -7,7 +7,7 @@ use crate::model::{Launch, Remote};
 
 pub const NODE: Adapter = Adapter {
     id: "node",
-    aliases: &["nodejs", "javascript", "inspector"],
+    aliases: &["nodejs", "javascript"],
     languages: &["javascript", "typescript"],
     find: Find::programs(&["node", "nodejs"]),
     install: Install {
@@ -73,7 +73,7 @@ fn raw(text: &str) -> String {
     });
     let rest = text[method.len()..].trim();
     if is_method && (rest.is_empty() || rest.starts_with('{')) {
-        format!("bugeye:inspector {text}")
+        format!("bugeye:cdp {text}")
     } else {
         text.to_string()
     }
@@ -113,9 +113,9 @@ mod tests {
     fn methods_of_the_inspector_are_told_from_expressions() {
         assert_eq!(
             raw("Runtime.evaluate {\"expression\":\"1\"}"),
-            "bugeye:inspector Runtime.evaluate {\"expression\":\"1\"}"
+            "bugeye:cdp Runtime.evaluate {\"expression\":\"1\"}"
         );
-        assert_eq!(raw("Debugger.pause"), "bugeye:inspector Debugger.pause");
+        assert_eq!(raw("Debugger.pause"), "bugeye:cdp Debugger.pause");
         assert_eq!(raw("Math.max(1, 2)"), "Math.max(1, 2)");
         assert_eq!(raw("n + 1"), "n + 1");
         assert_eq!(raw("Math.abs + 1"), "Math.abs + 1");

@@ -1,5 +1,7 @@
 //! JavaScript and TypeScript: files, Node's own command line, scripts of a package, and what runs tests.
 
+mod one;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -7,6 +9,11 @@ use serde_json::Value;
 use super::{Asked, Plan, Program, check_file, find_word, head_of, interpreter_of, shebang};
 use crate::failure::Failure;
 use crate::find;
+
+pub use one::test;
+
+/// What Node is called.
+const NODES: [&str; 2] = ["node", "nodejs"];
 
 /// Node's options whose value is the next word.
 const WITH_VALUE: [&str; 20] = [
@@ -64,7 +71,7 @@ const OWN_SCRIPTS: [&str; 6] = ["test", "t", "tst", "start", "stop", "restart"];
 
 pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
     let program = match asked.name() {
-        "node" | "nodejs" => Some(node_command(asked)?),
+        name if is_node(name) => Some(node_command(asked)?),
         "npx" => npx(asked)?,
         "npm" | "pnpm" | "yarn" => package_script(asked)?,
         _ => None,
@@ -79,10 +86,9 @@ pub fn locate(asked: &Asked) -> Result<Option<Plan>, Failure> {
 /// A tool of the project, or a file that is a script.
 fn tool_or_file(asked: &Asked) -> Result<Option<Program>, Failure> {
     let word = asked.words.first().map_or("", String::as_str);
-    if !word.contains('/') && !asked.cwd.join(word).is_file() {
-        if let Some(file) = tool(word, asked.cwd) {
-            return tool_command(word, file, asked.args(), asked).map(Some);
-        }
+    let is_name = !word.contains('/') && !asked.cwd.join(word).is_file();
+    if let Some(file) = tool(word, asked.cwd).filter(|_| is_name) {
+        return tool_command(word, file, asked.args(), asked).map(Some);
     }
     let Some((path, head)) = asked.file() else { return Ok(None) };
     let words = shebang(&head).filter(|words| words.iter().any(|word| is_node(word)));
@@ -103,12 +109,12 @@ fn tool_or_file(asked: &Asked) -> Result<Option<Program>, Failure> {
 }
 
 fn is_node(word: &str) -> bool {
-    matches!(word.rsplit('/').next(), Some("node" | "nodejs"))
+    word.rsplit('/').next().is_some_and(|name| NODES.contains(&name))
 }
 
 /// The Node that a user of this PATH gets.
 fn node(asked: &Asked) -> Result<String, Failure> {
-    let found = find::on_path("node", asked.env_path).or_else(|| find::on_path("nodejs", asked.env_path));
+    let found = NODES.iter().find_map(|name| find::on_path(name, asked.env_path));
     found
         .map(|path| path.to_string_lossy().into_owned())
         .ok_or_else(|| Failure::refused("no node is on the PATH").hint("name one: bugeye run -- /path/to/node FILE"))
@@ -127,7 +133,7 @@ fn node_command(asked: &Asked) -> Result<Program, Failure> {
     check_file(&interpreter)?;
     let mut words = vec![interpreter.to_string_lossy().into_owned()];
     let mut rest = asked.args().iter();
-    let mut runs_by_itself = false;
+    let (mut runs_by_itself, mut runs_tests) = (false, false);
     while let Some(word) = rest.next() {
         match word.as_str() {
             "-e" | "--eval" | "-p" | "--print" | "-pe" => {
@@ -136,11 +142,13 @@ fn node_command(asked: &Asked) -> Result<Program, Failure> {
             }
             "--" => {}
             option if WITH_VALUE.contains(&option) => {
+                runs_tests |= option.starts_with("--test");
                 words.push(word.clone());
                 words.extend(rest.next().cloned());
             }
             option if option.starts_with('-') && option.len() > 1 => {
                 runs_by_itself |= matches!(option, "--test" | "--run") || option.starts_with("--run=");
+                runs_tests |= option.starts_with("--test");
                 // A debugger of another kind; this one opens its own.
                 if !option.starts_with("--inspect") {
                     words.push(word.clone());
@@ -152,7 +160,8 @@ fn node_command(asked: &Asked) -> Result<Program, Failure> {
                     let all = std::iter::once(word.clone()).chain(args);
                     return Ok(with_catch(script(words, PathBuf::new(), &all.collect::<Vec<_>>())));
                 }
-                return Ok(script(words, module_file(&asked.cwd.join(file))?, &args));
+                let program = script(words, module_file(&asked.cwd.join(file))?, &args);
+                return Ok(if runs_tests { with_catch(program) } else { program });
             }
         }
     }
@@ -390,116 +399,6 @@ fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !name.as_bytes()[0].is_ascii_digit()
-}
-
-/// The one test of this name, with the runner that the project's `package.json` names. `FILE::NAME` names the file, too.
-pub fn test(project: &Path, name: &str, _: &Asked) -> Result<Option<Vec<String>>, Failure> {
-    let Some((folder, manifest)) = manifest(project) else { return Ok(None) };
-    let Some(runner) = runner_of(&manifest) else { return Ok(None) };
-    let (file, title) = match name.split_once("::") {
-        Some((file, title)) => (Some(folder.join(file)), Some(title)),
-        None if folder.join(name).is_file() => (Some(folder.join(name)), None),
-        None => (None, Some(name)),
-    };
-    let file = match (file, title) {
-        (Some(file), _) => Some(file),
-        (None, Some(title)) => {
-            let files = test_files(&folder);
-            let texts: Vec<(PathBuf, String)> = files
-                .into_iter()
-                .filter_map(|file| std::fs::read_to_string(&file).ok().map(|text| (file, text)))
-                .collect();
-            // Titles may be put together at run time, of words of their own or those of the groups around them.
-            let last = texts.iter().find(|(_, text)| text.contains(title));
-            let made = texts.iter().any(|(_, text)| text.contains(".each") || text.contains("${"));
-            match last {
-                Some((file, _)) => Some(file.clone()),
-                None if made || title.contains(' ') => None,
-                None => return Err(Failure::not_found(format!("no test of {} is called `{title}`", folder.display()))),
-            }
-        }
-        (None, None) => None,
-    };
-    let file = file.map(|file| file.strip_prefix(&folder).unwrap_or(&file).to_string_lossy().into_owned());
-    let pattern = title.map(|title| format!("(^| ){}$", escaped(title)));
-    let mut words: Vec<String> = match runner {
-        "node" => vec!["node".into()],
-        "vitest" => vec!["npx".into(), "vitest".into(), "run".into()],
-        other => vec!["npx".into(), other.into()],
-    };
-    let flag = match runner {
-        "node" => "--test-name-pattern",
-        "mocha" => "-g",
-        _ => "-t",
-    };
-    if let Some(pattern) = pattern {
-        words.extend([flag.to_string(), pattern]);
-    }
-    match (runner, &file) {
-        ("node", None) => words.insert(1, "--test".into()),
-        (_, Some(file)) => words.push(file.clone()),
-        _ => {}
-    }
-    Ok(Some(words))
-}
-
-/// What runs a package's tests, by what it depends on and what its script says.
-fn runner_of(manifest: &Value) -> Option<&'static str> {
-    let depends = |name: &str| {
-        ["devDependencies", "dependencies"]
-            .iter()
-            .any(|list| manifest.get(list).is_some_and(|list| list.get(name).is_some()))
-    };
-    let script = manifest.pointer("/scripts/test").and_then(Value::as_str).unwrap_or_default();
-    let said = script.split_whitespace().find_map(|word| RUNNERS.iter().find(|(name, _)| *name == word));
-    if let Some((name, _)) = said {
-        return Some(name);
-    }
-    let found = RUNNERS.iter().rev().map(|(name, _)| *name).find(|name| depends(name));
-    found.or_else(|| script.contains("node --test").then_some("node"))
-}
-
-/// Files that look like tests, some thousands at most.
-fn test_files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![(folder.to_path_buf(), false)];
-    let mut looked = 0;
-    while let Some((folder, among_tests)) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            looked += 1;
-            let path = entry.path();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_folder
-                && !name.starts_with('.')
-                && !matches!(name.as_str(), "node_modules" | "dist" | "build" | "coverage")
-            {
-                folders.push((path, among_tests || matches!(name.as_str(), "test" | "tests" | "__tests__" | "spec")));
-            } else if !is_folder {
-                let is_code = name
-                    .rsplit('.')
-                    .next()
-                    .is_some_and(|end| matches!(end, "js" | "cjs" | "mjs" | "jsx" | "ts" | "mts" | "cts" | "tsx"));
-                let is_named = name.contains(".test.")
-                    || name.contains(".spec.")
-                    || name.starts_with("test-")
-                    || name.starts_with("test.");
-                if is_code && (is_named || among_tests) {
-                    found.push(path);
-                }
-            }
-            if looked > 20_000 {
-                return found;
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// A pattern that matches just this text.
-fn escaped(text: &str) -> String {
-    text.chars().flat_map(|c| "\\^$.*+?()[]{}|/".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[cfg(test)]

@@ -188,7 +188,9 @@ impl Session {
     fn exception_filters(&self) -> Vec<String> {
         let mut filters = Vec::new();
         if self.catch.is_empty() {
-            let known = self.capabilities.exception_filters().into_iter().filter(|filter| filter.on_by_default);
+            let by_default = self.adapter.quirks.catches_by_default;
+            let known = self.capabilities.exception_filters().into_iter();
+            let known = known.filter(|filter| by_default && filter.on_by_default);
             filters.extend(known.map(|filter| filter.filter));
         }
         for filter in self.catch_words().iter().filter_map(|word| self.filter_for(word).ok().flatten()) {
@@ -436,10 +438,7 @@ impl Session {
             Some(message) if condition.is_some() && (self.adapter.quirks.is_about_condition)(message) => {
                 format!("the condition can't be parsed: {message}")
             }
-            Some(message) if !message.is_empty() => match condition {
-                Some(condition) => format!("{message} (its condition: {condition})"),
-                None => message.clone(),
-            },
+            Some(message) if !(self.adapter.quirks.error_text)(message).is_empty() => message.clone(),
             _ if asked_line.is_some() => "no code of this program comes from that line".into(),
             _ => "no function of that name in this program".into(),
         });

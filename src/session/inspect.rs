@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::gather::Purpose;
 use super::look::{Locals, Look};
-use super::stopped::without_note;
+use super::reasons::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};
 use crate::failure::Failure;
@@ -135,6 +135,7 @@ impl Session {
         // Where threads stop one by one, another may run on.
         if let (Err(message), Some(line)) = (&result, list.lines.get_mut(index))
             && message != super::SILENT
+            && !line.selected
         {
             line.state = SessionState::Running;
         }
@@ -370,8 +371,8 @@ impl Session {
             let report = ExceptionReport { kind: text.clone(), message: None, stack: None, cause: Vec::new() };
             return self.answer(op, Ok(Answer::Exception(report)));
         }
-        if self.adapter.natives.why.is_some() {
-            // The stop itself was asked.
+        if self.adapter.natives.why.is_some() || self.adapter.quirks.throws_as_breakpoints {
+            // All that can be known was told with the stop.
             let (kind, message) = match &standing.reason {
                 crate::model::Reason::Signal { name, detail } => (name.clone(), detail.clone()),
                 crate::model::Reason::Exception { text } => match text.split_once(": ") {

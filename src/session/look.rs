@@ -60,8 +60,7 @@ impl Scope {
             Self::Locals => {
                 matches!(hint, "locals" | "arguments") || matches!(name.as_str(), "locals" | "arguments" | "local")
             }
-            Self::Globals => name.contains("global"),
-            Self::Statics => name.contains("static") || name.contains("global"),
+            Self::Globals | Self::Statics => name.contains("static") || name.contains("global"),
             Self::Closure => name.contains("closure"),
             Self::Registers => registers,
             Self::All => !registers,

@@ -53,6 +53,8 @@ pub(super) enum Pending {
     Reason(u64),
     /// As `Reason`, by a native command.
     Why(u64),
+    /// Threads that stopped at the same moment.
+    Also(u64),
     /// Whether the target is there, though the adapter says so.
     Settled,
     /// A recording begins; the program goes on after it.

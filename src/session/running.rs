@@ -268,8 +268,7 @@ impl Session {
                 Failure::wrong_state("the program is being let go already").hint("look: bugeye sessions --all");
             return self.answer(op, Err(failure));
         }
-        if self.state == SessionState::Starting
-            || (self.state == SessionState::Held && self.adapter.quirks.disconnect_kills)
+        if self.state == SessionState::Starting || (self.state == SessionState::Held && self.adapter.quirks.starts_late)
         {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));

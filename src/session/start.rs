@@ -399,6 +399,9 @@ impl Session {
             return;
         }
         let body: types::OutputBody = read(body);
+        if let (None, Some(pid)) = (self.pid, (self.adapter.quirks.pid_in_output)(&body.output)) {
+            self.on_process(&json!({ "systemProcessId": pid }));
+        }
         // Where the program's own streams come another way, what an adapter says is its own.
         let stream = match body.category.as_deref() {
             Some("stdout") if self.adapter.quirks.output_events => Stream::Stdout,

@@ -79,6 +79,7 @@ pub fn mux(asked: &Asked) -> u8 {
         let _ = of_client.send(Input::ClientGone);
     });
     let (to_root, address) = to_root;
+    let listens = address.is_some();
     let hub = Hub {
         joined: Joined::new(),
         to_root: Some(to_root),
@@ -89,6 +90,10 @@ pub fn mux(asked: &Asked) -> u8 {
         sent: 0,
     };
     hub.run(&inputs);
+    if listens {
+        // One that listens waits for the next client, for ever.
+        let _ = adapter.kill();
+    }
     end_as(&mut adapter)
 }
 

@@ -30,7 +30,7 @@ use self::breakpoints::Wishes;
 use self::inspector::{Link, Wire};
 use self::launch::{Announcement, Started};
 use self::looking::Handles;
-use self::target::{Script, Target};
+use self::target::{Doing, Script, Target};
 use super::{Asked, Client, Streams};
 use crate::dap::Message;
 
@@ -380,6 +380,9 @@ impl Bridge {
                 target.scripts.borrow_mut().insert(script.id.clone(), Rc::new(script));
             }
             "Debugger.breakpointResolved" => self.on_resolved(target, params),
+            "Debugger.paused" if *target.doing.borrow() == Doing::Running && self.is_early(target, params) => {
+                target.wire.tell("Debugger.resume", json!({}));
+            }
             "Debugger.paused" => {
                 tokio::task::spawn_local(self.clone().on_paused(target.clone(), params.clone()));
             }

@@ -79,6 +79,9 @@ pub const LLDB_22: Side = Side { name: "lldb 22", fetched: Some(("22", "lldb-22"
 pub const GDB: Side =
     Side { name: "gdb 16", adapter: "gdb", fetched: Some(("gdb", "gdb-16")), raw: ("output n", "5"), ..NATIVE };
 
+pub const CODELLDB: Side =
+    Side { name: "codelldb", adapter: "codelldb", fetched: Some(("codelldb", "codelldb")), ..NATIVE };
+
 pub const DEBUGPY: Side = Side {
     name: "debugpy",
     adapter: "debugpy",

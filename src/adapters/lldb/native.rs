@@ -79,7 +79,7 @@ fn number_after(text: &str, head: &str) -> Option<u32> {
 }
 
 /// Reads `watchpoint list`: each watchpoint's `old value:` and `new value:` follow its heading.
-fn values(answer: &str) -> Vec<(u32, Option<String>, Option<String>)> {
+pub fn values(answer: &str) -> Vec<(u32, Option<String>, Option<String>)> {
     let mut out: Vec<(u32, Option<String>, Option<String>)> = Vec::new();
     for line in answer.lines() {
         let line = line.trim();

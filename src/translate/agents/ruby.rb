@@ -13,7 +13,7 @@ module Bugeye
   ITEMS = 30
   DEPTH = 3
 
-  Point = Struct.new(:id, :kind, :file, :line, :name, :condition, :hits, :seen, :traces, :resolved, :state)
+  Point = Struct.new(:id, :kind, :file, :line, :name, :condition, :hits, :seen, :resolved, :state)
   Level = Struct.new(:label, :path, :line, :binding, :code)
   # What a thread stopped for: breakpoints, what was thrown, and its stack where that is gone already.
   Stop = Struct.new(:points, :error, :uncaught, :levels, :told)
@@ -34,6 +34,11 @@ module Bugeye
       @lock = Mutex.new
       @roots = Hash.new { |roots, path| roots[path] = [] }
       @points = {}
+      # Points by file and line, and by function; what was traced, for good.
+      @at = {}
+      @entries = {}.compare_by_identity
+      @traced = {}.compare_by_identity
+      @kept = []
       @next = 0
       @queues = {}
       @stops = {}
@@ -357,12 +362,12 @@ module Bugeye
     def set(options, data)
       id = (@next += 1).to_s
       point = Point.new(id, options["t"], options["f"] && path(options["f"]), options["n"].to_i, options["m"] || options["x"],
-                        data, options["h"].to_i, 0, [], false, options["s"])
+                        data, options["h"].to_i, 0, false, options["s"])
       @points[id] = point
       case point.kind
       when "exception" then watch_errors
       when "call" then all_roots.each { |root| bind_call(point, root) }
-      else @roots[point.file].each { |root| bind_line(point, root) }
+      else @roots[real(point.file)].each { |root| bind_line(point, root) }
       end
       resolved = point.kind == "exception" || point.resolved || foreseen(point)
       answer = { id: id, resolved: resolved ? "resolved" : "unresolved" }
@@ -383,10 +388,12 @@ module Bugeye
       false
     end
 
+    # The trace points stay, and find nothing to do: Ruby may be about to use one that would be taken away here.
     def remove(point)
       return unless point
 
-      point.traces.each(&:disable)
+      @at[point.file]&.fetch(point.resolved, nil)&.delete(point)
+      @entries.each_value { |points| points.delete(point) }
       watch_errors if point.kind == "exception"
     end
 
@@ -399,21 +406,26 @@ module Bugeye
       path = root.absolute_path || root.path
       return if path.nil? || path == HERE || Process.pid != PID
 
-      path = File.realpath(path) if File.exist?(path)
+      path = real(path)
       @roots[path] << root
-      @points.each_value do |point|
+      @points.values.each do |point|
         next if point.kind == "exception"
 
         before = point.resolved
         if point.kind == "call" then bind_call(point, root)
-        elsif point.file == path || same_file?(point.file, path) then bind_line(point, root)
+        elsif real(point.file) == path then bind_line(point, root)
         end
         notify(point) if point.resolved && !before
       end
+    rescue StandardError
+      nil
     end
 
-    def same_file?(one, other)
-      File.exist?(one) && File.realpath(one) == other
+    # A file by the one name that all its names lead to.
+    def real(path)
+      File.realpath(path)
+    rescue SystemCallError
+      path
     end
 
     def notify(point)
@@ -442,13 +454,17 @@ module Bugeye
 
     def bind_line(point, root)
       line = line_for(point, root)
-      return unless line
-      return if point.resolved.is_a?(Integer) && line > point.resolved
+      return if line.nil? || (point.resolved && line > point.resolved)
 
-      trace = TracePoint.new(:line) { |passed| hit(point, passed) }
-      trace.enable(target: root, target_line: line)
-      point.traces << trace
+      @at[point.file]&.fetch(point.resolved, nil)&.delete(point)
+      points = ((@at[point.file] ||= {})[line] ||= [])
+      points << point
       point.resolved = line
+      return if (@traced[root] ||= {})[[point.file, line]]
+
+      trace = TracePoint.new(:line) { |passed| hit(points, passed) unless points.empty? }
+      trace.enable(target: root, target_line: line)
+      @traced[root][[point.file, line]] = trace
     rescue ArgumentError
       nil
     end
@@ -458,23 +474,29 @@ module Bugeye
       tree(root).each do |code|
         next unless named?(code, point)
 
-        # It is called, then its first line is passed; both may be one instruction.
+        point.resolved = true
+        points = @entries[code]
+        next points << point if points
+
+        points = (@entries[code] = [point])
         empty = lines_of(code).empty?
         entering = {}.compare_by_identity
+        # It is called, then its first line is passed; both may be one instruction.
         trace = TracePoint.new(:call, :line) do |passed|
-          entering[Thread.current] = meant?(point.name, passed) if passed.event == :call
-          entered(point, passed) if (empty || passed.event == :line) && entering.delete(Thread.current)
+          next if points.empty?
+
+          entering[Thread.current] = points.select { |one| meant?(one.name, passed) } if passed.event == :call
+          entered(entering.delete(Thread.current), passed) if empty || passed.event == :line
         end
         trace.enable(target: code)
-        point.traces << trace
-        point.resolved = true
+        @kept << trace
       end
     rescue ArgumentError
       nil
     end
 
-    def entered(point, trace)
-      arrive(Stop.new([point])) if !ours?(trace.path) && wanted?(point, trace.binding)
+    def entered(points, trace)
+      hit(points, trace) unless points.nil? || points.empty?
     end
 
     def meant?(name, trace)
@@ -484,19 +506,12 @@ module Bugeye
       separator == "#" ? name_of(trace.defined_class) == owner : trace.self.is_a?(Module) && name_of(trace.self) == owner
     end
 
-    def hit(point, trace)
+    # Several on one line are one stop.
+    def hit(points, trace)
       return if ours?(trace.path)
 
-      points = @points.values.select { |other| other.resolved == trace.lineno && other.file && same_place?(other, point) }
-      # Several on one line are one stop: the first of them tells for all.
-      return unless points.first.equal?(point)
-
-      points = points.select { |other| wanted?(other, trace.binding) }
-      arrive(Stop.new(points)) unless points.empty?
-    end
-
-    def same_place?(one, other)
-      one.file == other.file && %w[line conditional].include?(one.kind)
+      wanted = points.select { |point| wanted?(point, trace.binding) }
+      arrive(Stop.new(wanted)) unless wanted.empty?
     end
 
     # A condition that fails is shown rather than missed.
@@ -559,7 +574,7 @@ module Bugeye
       @lock.synchronize do
         clear_step
         [@compiled, @raises].compact.each { |trace| trace.disable if trace.enabled? }
-        @points.each_value { |point| point.traces.each(&:disable) }
+        @points.each_value { |point| remove(point) if point.kind != "exception" }
         @points.clear
         @run = nil
         @current = nil

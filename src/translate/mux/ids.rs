@@ -7,21 +7,26 @@ use serde_json::Value;
 const BITS: u32 = 32;
 
 /// Fields of a request that say whose it is, apart from the thread.
-const OWNED: [&str; 3] = ["frameId", "variablesReference", "sourceReference"];
+const OWNED: [&str; 2] = ["variablesReference", "sourceReference"];
 
 /// The process that a request's ids belong to, and those ids as that process knows them; None when it has none.
 pub(super) fn take_owner(arguments: &mut Value) -> Option<usize> {
-    let mut owner = None;
+    let mut owner = localise(arguments.get_mut("frameId"));
     for name in OWNED {
-        owner = owner.or(localise(arguments.get_mut(name)));
+        owner = owner.or(localise(arguments.get_mut(name).filter(|id| is_reference(id))));
     }
-    owner.or_else(|| localise(arguments.get_mut("source").and_then(|source| source.get_mut("sourceReference"))))
+    let source = arguments.get_mut("source").and_then(|source| source.get_mut("sourceReference"));
+    owner.or_else(|| localise(source.filter(|id| is_reference(id))))
 }
 
-/// Makes an id local; zero stands for none.
+/// Zero refers to nothing; only frames may have that number.
+fn is_reference(id: &Value) -> bool {
+    id.as_i64().is_some_and(|number| number != 0)
+}
+
 fn localise(id: Option<&mut Value>) -> Option<usize> {
     let id = id?;
-    let number = id.as_i64().filter(|number| *number != 0)?;
+    let number = id.as_i64()?;
     let owner = usize::try_from(number >> BITS).ok()?;
     *id = Value::from(number - (i64::try_from(owner).ok()? << BITS));
     Some(owner)
@@ -45,7 +50,7 @@ fn mark_references(value: &mut Value, owner: usize) {
         Value::Object(fields) => {
             for (name, field) in fields {
                 match name.as_str() {
-                    "variablesReference" | "sourceReference" => globalise(Some(field), owner),
+                    "variablesReference" | "sourceReference" if is_reference(field) => globalise(Some(field), owner),
                     _ => mark_references(field, owner),
                 }
             }
@@ -57,7 +62,7 @@ fn mark_references(value: &mut Value, owner: usize) {
 
 fn globalise(id: Option<&mut Value>, owner: usize) {
     if let Some(id) = id
-        && let Some(number) = id.as_i64().filter(|number| *number != 0)
+        && let Some(number) = id.as_i64()
         && let Ok(owner) = i64::try_from(owner)
     {
         *id = Value::from((owner << BITS) + number);
@@ -78,6 +83,11 @@ mod tests {
         assert_eq!(take_owner(&mut arguments), Some(3));
         assert_eq!(arguments["frameId"], 7);
         assert_eq!(body["stackFrames"][0]["source"]["sourceReference"], 0);
+        // A frame may have the number 0.
+        let mut body = json!({ "stackFrames": [{ "id": 0 }] });
+        mark(&mut body, 3);
+        let mut arguments = json!({ "frameId": body["stackFrames"][0]["id"] });
+        assert_eq!((take_owner(&mut arguments), &arguments["frameId"]), (Some(3), &json!(0)));
 
         let mut body = json!({ "variables": [{ "variablesReference": 5 }, { "variablesReference": 0 }] });
         mark(&mut body, 1);

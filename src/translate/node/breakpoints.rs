@@ -100,11 +100,14 @@ impl Wishes {
             let least = text("hitCondition").and_then(least).unwrap_or(1);
             // One that has not changed goes on counting.
             let same = old.iter().position(|wish| wish.at == *at && wish.condition == condition && wish.least == least);
-            let wish = same.map(|index| old.swap_remove(index)).unwrap_or_else(|| {
-                self.last += 1;
-                let (id, at) = (self.last, at.clone());
-                Rc::new(Wish { id, at, condition, least, passes: Cell::new(0), bound: RefCell::default() })
-            });
+            let wish = match same {
+                Some(index) => old.swap_remove(index),
+                None => {
+                    self.last += 1;
+                    let (id, at) = (self.last, at.clone());
+                    Rc::new(Wish { id, at, condition, least, passes: Cell::new(0), bound: RefCell::default() })
+                }
+            };
             self.list.push(wish.clone());
             made.push(wish);
         }
@@ -365,6 +368,24 @@ impl Bridge {
             }
         }
         (hits, failed)
+    }
+
+    /// Counts a pass that is too early to stop at, where that is all that a pause is: there may be very many.
+    pub fn is_early(&self, target: &Target, params: &Value) -> bool {
+        let is_plain = params.get("reason").and_then(Value::as_str) == Some("other");
+        let ids = params.get("hitBreakpoints").and_then(Value::as_array).filter(|ids| is_plain && !ids.is_empty());
+        let Some(ids) = ids else { return false };
+        let placed = target.placed.borrow();
+        let wishes = self.wishes.borrow();
+        let early = |id: &Value| {
+            let placed = placed.values().find(|placed| Some(placed.id.as_str()) == id.as_str())?;
+            // The condition of one wish was seen to by the inspector.
+            let [only] = placed.wishes[..] else { return None };
+            wishes.list.iter().find(|wish| wish.id == only && wish.passes.get() + 1 < wish.least)
+        };
+        let Some(early) = ids.iter().map(early).collect::<Option<Vec<_>>>() else { return false };
+        early.iter().for_each(|wish| wish.passes.set(wish.passes.get() + 1));
+        true
     }
 
     async fn is_true(&self, target: &Target, condition: &str, frame: &str) -> bool {

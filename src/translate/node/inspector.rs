@@ -85,11 +85,13 @@ pub struct Wire {
 
 impl Wire {
     /// Sends a request at once; the answer can be waited for later.
+    #[expect(clippy::needless_pass_by_value, reason = "callers make the parameters on the spot")]
     pub fn call(&self, method: &str, params: Value) -> impl Future<Output = Result<Value, String>> + use<> {
         let number = self.link.number();
         let (answer, answered) = oneshot::channel();
         self.link.pending.borrow_mut().insert(number, answer);
-        let request = json!({ "id": number, "method": method, "params": params });
+        let mut request = json!({ "id": number, "method": method });
+        request["params"] = params;
         let sent = match &self.worker {
             None => self.link.send(&request),
             Some(session) => self.link.send(&json!({

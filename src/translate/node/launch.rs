@@ -104,9 +104,11 @@ pub fn start(
 
 /// The options for every Node process, before those of the user. The address is not printed: it comes by the channel.
 fn options(preload: &Path, inherited: &str) -> String {
-    let path = preload.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    let path = preload.to_string_lossy();
+    let is_plain = !path.contains([' ', '"', '\\']);
+    let path = if is_plain { path.into() } else { format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\"")) };
     let kept: Vec<&str> = inherited.split(' ').filter(|word| !word.starts_with("--inspect")).collect();
-    format!("--require=\"{path}\" --inspect-publish-uid=http {}", kept.join(" ")).trim_end().to_string()
+    format!("--require={path} --inspect-publish-uid=http {}", kept.join(" ")).trim_end().to_string()
 }
 
 fn private_folder() -> Result<PathBuf, String> {

@@ -231,7 +231,7 @@ impl Bridge {
                 let exception = pause.exception.as_ref().ok_or("nothing was thrown")?;
                 Ok(json!({ "result": ancestors(&target, exception).await }))
             }
-            "inspector" => {
+            "cdp" => {
                 let (method, params) = rest.split_once(' ').unwrap_or((rest, "{}"));
                 let params =
                     serde_json::from_str(params).map_err(|error| format!("its parameters are no JSON: {error}"))?;

@@ -135,12 +135,13 @@ impl Bridge {
     }
 
     /// Tells the client of a stop.
+    #[expect(clippy::needless_pass_by_value, reason = "callers make the rest of the event on the spot")]
     pub fn stop(&self, target: &Rc<Target>, reason: &str, more: Value) {
         *target.doing.borrow_mut() = Doing::Running;
         let alone = self.targets.borrow().len() == 1;
         let mut body = json!({ "reason": reason, "threadId": target.thread, "allThreadsStopped": alone });
-        if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
-            body.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
+        if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+            body.extend(more);
         }
         self.event("stopped", body);
     }

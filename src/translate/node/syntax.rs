@@ -81,9 +81,7 @@ impl<'a> Code<'a> {
                 before == "function" || (before == "*" && index > 1 && self.word(index - 2) == "function");
             let is_method =
                 after == "(" && before != "." && before != "?." && before != "new" && !NO_NAMES.contains(&token.text);
-            let body = if named_by_word {
-                self.body_after_parameters(index + 1)
-            } else if is_method && self.stands_among_members(index, &owners) {
+            let body = if named_by_word || (is_method && self.stands_among_members(index, &owners)) {
                 self.body_after_parameters(index + 1)
             } else if (after == "=" || after == ":") && before != "?" {
                 self.body_of_value(index + 2)
