@@ -245,7 +245,7 @@ fn a_server_for_many_keeps_its_program_running() {
     bug.ok(&["break", &DELVE.at("spin")]);
     let second = counter(&bug.json(&["continue"]));
     assert!(second > first + 1, "{first} {second}");
-    has(&bug.ok(&["stop"]), &["goes on"]);
+    has(&bug.ok(&["stop"]), &["left to the server"]);
     assert!(server.0.try_wait().unwrap().is_none(), "it ended with its client");
 }
 
@@ -255,7 +255,7 @@ fn a_server_for_one_ends_with_its_client() {
     let (mut server, address) = Own::server(&[]);
     bug.ok(&["attach", &address, "--adapter", "delve"]);
     bug.run(&["detach"]).fails(6, "ends its program when its client leaves");
-    lacks(&bug.ok(&["stop"]), &["goes on"]);
+    lacks(&bug.ok(&["stop"]), &["goes on", "left to the server"]);
     server.ends();
 }
 
