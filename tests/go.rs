@@ -91,7 +91,9 @@ fn a_test_of_go_stops_where_it_fails() {
     let report = bug.json(&["test", "TestTable/two"]);
     assert_eq!(shown(&report).1, u64::from(line("projects/go/calc/calc_test.go", "table")), "{report}");
     has(&bug.ok(&["continue"]), &["exited: code 1"]);
-    has(&bug.ok(&["test", "TestSum"]), &["exited: code 0", "--- PASS: TestSum"]);
+    // What is said about a build goes to standard error.
+    let passes = bug.run(&["test", "TestSum"]);
+    has(&passes.stdout, &["exited: code 0", "--- PASS: TestSum"]);
     bug.run(&["test", "TestSun"]).fails(3, "did you mean TestSum?");
 }
 
@@ -235,7 +237,7 @@ fn a_server_for_many_keeps_its_program_running() {
     bug.ok(&["break", &DELVE.at("spin")]);
     let counter = |report: &Value| local(report, "counter").parse::<u64>().unwrap();
     let first = counter(&bug.json(&["continue"]));
-    has(&bug.ok(&["detach"]), &["runs on"]);
+    has(&bug.ok(&["detach"]), &["let go", &address]);
     // It went on without us, past our breakpoint.
     bug.ok(&["unbreak", "--all"]);
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -243,7 +245,7 @@ fn a_server_for_many_keeps_its_program_running() {
     bug.ok(&["break", &DELVE.at("spin")]);
     let second = counter(&bug.json(&["continue"]));
     assert!(second > first + 1, "{first} {second}");
-    has(&bug.ok(&["stop"]), &["goes on"]);
+    has(&bug.ok(&["stop"]), &["left to the server"]);
     assert!(server.0.try_wait().unwrap().is_none(), "it ended with its client");
 }
 
@@ -253,7 +255,7 @@ fn a_server_for_one_ends_with_its_client() {
     let (mut server, address) = Own::server(&[]);
     bug.ok(&["attach", &address, "--adapter", "delve"]);
     bug.run(&["detach"]).fails(6, "ends its program when its client leaves");
-    lacks(&bug.ok(&["stop"]), &["goes on"]);
+    lacks(&bug.ok(&["stop"]), &["goes on", "left to the server"]);
     server.ends();
 }
 

@@ -48,7 +48,7 @@ pub fn installed(adapter: &str, proof: &str) -> PathBuf {
         || folder.join(proof).is_file(),
         || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
-            let done = command.args(["setup", adapter, "--yes"]).env("BUGEYE_HOME", &home).output().unwrap();
+            let done = command.args(["setup", adapter, "--yes", "--force"]).env("BUGEYE_HOME", &home).output().unwrap();
             assert!(done.status.success(), "{adapter} can't be installed: {}", String::from_utf8_lossy(&done.stderr));
         },
     );
