@@ -360,7 +360,7 @@ fn a_program_is_reached_at_its_address() {
     bug.ok(&["break", &JAVA.at("spin")]);
     let report = bug.json(&["continue"]);
     assert_eq!(functions(&report["stop"]["frames"])[0], "Every.spin", "{report}");
-    has(&bug.ok(&["detach"]), &["runs on"]);
+    has(&bug.ok(&["detach"]), &["let go"]);
     // It can be attached to again, and nothing was left in it.
     bug.ok(&["unbreak", "--all"]);
     support::until("it listens again", || {

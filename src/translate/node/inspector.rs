@@ -85,7 +85,6 @@ pub struct Wire {
 
 impl Wire {
     /// Sends a request at once; the answer can be waited for later.
-    #[expect(clippy::needless_pass_by_value, reason = "callers make the parameters on the spot")]
     pub fn call(&self, method: &str, params: Value) -> impl Future<Output = Result<Value, String>> + use<> {
         let number = self.link.number();
         let (answer, answered) = oneshot::channel();

@@ -135,7 +135,6 @@ impl Bridge {
     }
 
     /// Tells the client of a stop.
-    #[expect(clippy::needless_pass_by_value, reason = "callers make the rest of the event on the spot")]
     pub fn stop(&self, target: &Rc<Target>, reason: &str, more: Value) {
         *target.doing.borrow_mut() = Doing::Running;
         let alone = self.targets.borrow().len() == 1;
