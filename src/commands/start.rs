@@ -40,7 +40,7 @@ pub struct LaunchArgs {
     #[arg(last = true, value_name = "ARGS")]
     #[serde(default)]
     pub args: Vec<String>,
-    /// The debug adapter to use (lldb-dap, debugpy).
+    /// The debug adapter to use (`bugeye doctor` lists them).
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,

@@ -112,6 +112,11 @@ impl Session {
     /// The program stands still. Decides whether that is news.
     pub(super) fn arrive(&mut self, body: StoppedBody) {
         self.resuming = false;
+        if let (Some((command, _)), "breakpoint") = (self.adapter.natives.also_stopped, body.reason.as_str()) {
+            let arguments = json!({ "expression": command, "context": "repl" });
+            // Answered at the stop that is about to be made.
+            self.request("evaluate", arguments, Pending::Also(self.epoch + 1), self.limits.inspect);
+        }
         if !self.look_for_others(&body) {
             self.arrive_now(body);
         }
@@ -126,10 +131,6 @@ impl Session {
             return self.let_go(op);
         }
         self.send_unsent();
-        if let (Some((command, _)), "breakpoint") = (self.adapter.natives.also_stopped, body.reason.as_str()) {
-            let arguments = json!({ "expression": command, "context": "repl" });
-            self.request("evaluate", arguments, Pending::Also(self.epoch), self.limits.inspect);
-        }
         let mut ids = self.hit_wishes(&body);
         if self.to_record && ids.contains(&ENTRY_ID) {
             return self.begin_recording(body);
