@@ -12,7 +12,7 @@ pub const CMAKE: Adapter = Adapter {
     find: Find {
         // The one from PyPI lies below its module.
         programs: &["cmake/data/bin/cmake", "cmake"],
-        least: Some(Least { version: &[3, 27], lacks: "can't debug scripts" }),
+        least: Some(Least { version: &[3, 27], lacks: "has no debugger of its scripts" }),
         ..Find::programs(&[])
     },
     install: Install {
