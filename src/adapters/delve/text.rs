@@ -279,7 +279,7 @@ mod tests {
             ("main.main", "/home/me/go/src/fmt/main.go", false),
             ("lib.Parse", "/home/me/go/src/example.org/lib/parse.go", false),
             ("lib.Parse", "/home/me/go/pkg/mod/example.org/lib@v1.0.0/parse.go", false),
-            ("net.Dial", "/home/me/work/src/net/dial.go", false),
+            ("net.Dial", "/home/me/code/src/net/dial.go", false),
         ];
         for (function, file, expected) in cases {
             assert_eq!(is_runtime(function, Some(file)), expected, "{function} {file}");
