@@ -79,6 +79,8 @@ pub struct Streams {
 #[derive(Debug)]
 pub struct Supervised {
     supervisor: Process,
+    /// Tells the supervisor's end before its task has noticed.
+    watched: Option<platform::Watched>,
     adapter: u32,
     mark: String,
     asks: mpsc::UnboundedSender<Ask>,
@@ -151,7 +153,8 @@ impl Supervised {
             let_go: false,
         };
         tokio::spawn(keeper.run(reader, writer, orders));
-        Ok((Self { supervisor, adapter, mark, asks, state }, streams))
+        let watched = platform::watch(supervisor.pid);
+        Ok((Self { supervisor, watched, adapter, mark, asks, state }, streams))
     }
 
     /// Starts one more child with the debuggee's streams: the adapter's `runInTerminal`. `env` is its whole environment.
@@ -219,6 +222,12 @@ impl Supervised {
         let mut state = self.state.clone();
         let state = state.wait_for(|state| state.adapter.is_some()).await.ok()?;
         state.adapter.clone().flatten()
+    }
+
+    /// The supervisor has ended: what it owned still answers, and is about to be ended.
+    #[must_use]
+    pub fn has_died(&self) -> bool {
+        self.watched.as_ref().is_some_and(platform::Watched::has_ended)
     }
 
     /// The supervisor's pid.

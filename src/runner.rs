@@ -265,10 +265,12 @@ impl Runner {
     }
 
     /// The program has ended and its adapter has not noticed: what is asked of it now could end the adapter too, and the
-    /// answer would be that it was lost. The news is on its way.
+    /// answer would be that it was lost. Or the supervisor has, and all below it is about to. The news is on its way.
     fn must_wait_for_the_end(&self, op: &Op) -> bool {
-        let still = matches!(self.session.snapshot().state, SessionState::Held | SessionState::Stopped);
-        still && !matches!(op, Op::Stop { .. }) && self.watched.as_ref().is_some_and(platform::Watched::has_ended)
+        let state = self.session.snapshot().state;
+        let still = matches!(state, SessionState::Held | SessionState::Stopped);
+        let ended = still && self.watched.as_ref().is_some_and(platform::Watched::has_ended);
+        !matches!(op, Op::Stop { .. }) && (ended || (state.is_live() && self.supervised.has_died()))
     }
 
     fn hand_over_late(&mut self) {
