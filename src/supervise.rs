@@ -263,7 +263,12 @@ impl Supervisor {
 
     /// Waits until the daemon speaks, a process started here ends, or `most` has passed.
     fn wait(&mut self, most: Duration) {
+        let before = self.watched.len();
         self.watched.retain(|watched| !watched.has_ended());
+        // One that ended since the last look announces itself no more.
+        if self.watched.len() < before {
+            return;
+        }
         let mut fds = vec![PollFd::new(&self.control.socket, PollFlags::IN)];
         fds.extend(self.watched.iter().map(|watched| PollFd::new(watched, PollFlags::IN)));
         let _ = poll(&mut fds, Some(&timespec(most)));
