@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch, Reason, Remote, Target};
+use crate::model::{Frame, Launch, Point, Reason, Remote, Target};
 
 /// Everything Bugeye knows about one debug adapter.
 #[derive(Debug)]
@@ -110,6 +110,8 @@ pub struct Natives {
     pub also_stopped: Option<(&'static str, fn(&str) -> Vec<crate::dap::types::StoppedBody>)>,
     /// Lets the program go where the request would not say that it can't; answers at once.
     pub go: Option<&'static str>,
+    /// How hits are collected where they happen, without a stop.
+    pub trace: Option<Tracing>,
 }
 
 /// Going back in a recording by native commands. Those that move the program answer at once; a stop follows.
@@ -123,6 +125,40 @@ pub struct Reverse {
     pub not_recorded: &'static str,
     /// Variables of the environment without which the recording would end early.
     pub env: &'static [(&'static str, &'static str)],
+}
+
+/// A hook inside the debugger or the program that writes down what is seen at a place. What it writes is in `trace/sink.rs`.
+#[derive(Debug, Clone, Copy)]
+pub struct Tracing {
+    /// What this way is called in replies.
+    pub name: &'static str,
+    /// Commands that make the hook ready.
+    pub prepare: fn(&Hook) -> Vec<String>,
+    pub arm: Arm,
+    /// Whether the hook reads an expression as `print` would.
+    pub reads: fn(&str) -> bool,
+}
+
+/// How a place gets a hook.
+#[derive(Debug, Clone, Copy)]
+pub enum Arm {
+    /// As the condition of a breakpoint, which writes and is false until enough was seen.
+    Condition(fn(&Point) -> String),
+    /// By a command that sets a breakpoint of the hook's own, whose line is read from its answer; another removes all.
+    Command { set: fn(&Point) -> String, read: fn(&str) -> Result<Option<u32>, String>, disarm: &'static str },
+}
+
+/// What a trace wants of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// A hook may be used at all.
+    pub allowed: bool,
+    /// The file that it writes to.
+    pub sink: String,
+    /// It stops the program when it has seen so many hits; 0 for never.
+    pub most: u64,
+    /// Frames of the way to each hit.
+    pub frames: u32,
 }
 
 /// Data breakpoints by native commands.
@@ -416,6 +452,8 @@ pub struct Quirks {
     pub returned: Option<(&'static str, fn(&str) -> Option<(String, String)>)>,
     /// What can't be an expression, though the adapter would answer it with something.
     pub is_nonsense: fn(&str) -> bool,
+    /// Commands of the debugger work only once there is a program, not while it is held.
+    pub commands_need_a_program: bool,
     /// The program's streams are ours only through a `runInTerminal` request.
     pub runs_in_terminal: bool,
     /// An attached program runs on until it is paused.
@@ -501,6 +539,7 @@ impl Quirks {
         has_addresses: false,
         returned: None,
         is_nonsense: |_| false,
+        commands_need_a_program: false,
         runs_in_terminal: false,
         attach_runs: false,
         no_attach: None,
@@ -531,6 +570,7 @@ impl Natives {
         reverse: None,
         also_stopped: None,
         go: None,
+        trace: None,
     };
 }
 

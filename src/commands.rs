@@ -53,6 +53,7 @@ pub mod stop;
 pub mod test;
 pub mod thread;
 pub mod threads;
+pub mod trace;
 pub mod trust;
 pub mod unbreak;
 pub mod until;
@@ -262,6 +263,7 @@ pub const CATALOGUE: &[Entry] = &[
     served::<back::ReverseContinue>(),
     served::<pause::Pause>(),
     served::<await_::Await>(),
+    served::<trace::Trace>(),
     served::<context::Context>(),
     served::<source::Source>(),
     served::<backtrace::Backtrace>(),

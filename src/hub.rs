@@ -10,6 +10,7 @@ pub mod launch;
 mod own;
 pub mod places;
 mod processes;
+pub mod trace;
 pub mod wishes;
 
 use std::collections::HashMap;

@@ -56,6 +56,8 @@ pub mod setup;
 pub mod store;
 /// The supervisor: one small process per session that owns whatever the session starts.
 pub mod supervise;
+/// Every time a place was reached, and what was seen there.
+pub mod trace;
 /// Adapters that don't speak the protocol on their standard streams, made to.
 pub mod translate;
 /// What travels between a client and the daemon.

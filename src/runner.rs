@@ -25,7 +25,7 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 use crate::dap::{Codec, FrameError, Message};
 use crate::failure::Failure;
 use crate::log;
-use crate::model::SessionState;
+use crate::model::{Hit, SessionState};
 use crate::output::Ring;
 use crate::platform;
 use crate::process::{Streams, Supervised};
@@ -64,6 +64,8 @@ enum Control {
     Forget(OpId),
     Input(Vec<u8>, oneshot::Sender<Result<(), Failure>>),
     EndInput(oneshot::Sender<Result<(), Failure>>),
+    /// Hits go there from now on.
+    Collect(mpsc::UnboundedSender<Hit>),
 }
 
 /// Forgets an operation when whoever asked is gone.
@@ -97,6 +99,11 @@ impl Handle {
         let (done, answered) = oneshot::channel();
         self.control.send(Control::Input(bytes, done)).map_err(|_| Failure::internal("the session's task is gone"))?;
         answered.await.map_err(|_| Failure::internal("the session's task is gone"))?
+    }
+
+    /// Has hits of traced places told, each as it happens.
+    pub fn collect(&self, hits: mpsc::UnboundedSender<Hit>) {
+        let _ = self.control.send(Control::Collect(hits));
     }
 
     /// Ends the program's standard input.
@@ -159,6 +166,8 @@ pub fn start(parts: Parts) -> Handle {
         env: parts.env,
         attached: parts.attached,
         spent: parts.spent,
+        hits: None,
+        began: Instant::now(),
         output: output.clone(),
         announce,
         publish,
@@ -197,6 +206,8 @@ struct Runner {
     env: Vec<(String, String)>,
     attached: bool,
     spent: mpsc::UnboundedSender<u32>,
+    hits: Option<mpsc::UnboundedSender<Hit>>,
+    began: Instant,
     output: Arc<Mutex<Ring>>,
     announce: watch::Sender<u64>,
     publish: watch::Sender<Snapshot>,
@@ -322,6 +333,12 @@ impl Runner {
                         journal.append(kind, thread, &data);
                     }
                 }
+                Effect::Hit(mut hit) => {
+                    hit.micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+                    if let Some(hits) = &self.hits {
+                        let _ = hits.send(hit);
+                    }
+                }
                 Effect::Spent(id) => {
                     let _ = self.spent.send(id);
                 }
@@ -359,6 +376,7 @@ impl Runner {
                 };
                 let _ = done.send(result);
             }
+            Control::Collect(hits) => self.hits = Some(hits),
             Control::EndInput(done) => {
                 let result = if self.stdin.is_some() { Ok(()) } else { Err(no_stdin(self.attached, self.close_stdin)) };
                 self.close_stdin = true;

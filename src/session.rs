@@ -23,6 +23,7 @@ mod stopped;
 #[cfg(test)]
 mod tests;
 mod together;
+mod trace;
 mod tree;
 mod watch;
 mod words;
@@ -141,6 +142,9 @@ pub struct Session {
     unfinished: bool,
     /// A throw that is looked at: its event, and the expression that is still to be evaluated.
     thrown: Option<(crate::dap::types::StoppedBody, String)>,
+    tracing: Option<trace::Tracing>,
+    /// Operations that wait for traced points to be set.
+    tracers: Vec<OpId>,
     watches: Vec<watch::Watched>,
     next_watch: u32,
     /// Locals at the last report, to see what changed: the function they belong to, and name → text.
@@ -214,6 +218,8 @@ impl Session {
             step_thread: None,
             unfinished: false,
             thrown: None,
+            tracing: None,
+            tracers: Vec::new(),
             watches: Vec::new(),
             next_watch: 1,
             before: None,
@@ -276,6 +282,7 @@ impl Session {
             ending: self.ending.clone(),
             ends_with_us: self.ends_with_us(),
             hits: self.bindings(),
+            traced: self.trace_bindings(),
         }
     }
 
@@ -320,6 +327,8 @@ impl Session {
             Op::Unwatch(number) => self.unwatch(id, number),
             Op::Watches => self.list_watches(id),
             Op::Jump { file, line, view } => self.jump(id, &file, line, view),
+            Op::Trace { points, hook } => self.trace(id, points, hook),
+            Op::Untrace => self.untrace(id),
             Op::Detach => self.detach(id),
             Op::Stop { kill } => self.stop(id, kill),
         }
@@ -380,6 +389,7 @@ impl Session {
             Pending::Settled => self.on_settled(result),
             Pending::Record => self.on_recording(result),
             Pending::Thrown => self.on_thrown(result),
+            Pending::Trace(step) => self.on_trace_step(step, result),
             Pending::Quiet => {}
             Pending::DetachFast(op) => self.on_detached_fast(op, &result),
             Pending::Detach(op) => self.on_detached(op, result),

@@ -78,6 +78,7 @@ pub const DEBUGPY: Adapter = Adapter {
         has_addresses: false,
         returned: None,
         is_nonsense: |_| false,
+        commands_need_a_program: false,
         runs_in_terminal: true,
         attach_runs: true,
         no_attach: None,

@@ -158,6 +158,7 @@ impl LaunchArgs {
             env,
             umask: cx.caller.umask,
             name: self.name,
+            alone: false,
             stop_on_entry: self.stop_on_entry,
             record: self.record,
             breaks: self.breaks,

@@ -45,6 +45,8 @@ pub struct Blueprint {
     pub stop_on_entry: bool,
     /// Record it, so that one can go back.
     pub record: bool,
+    /// Only its own breakpoints count, not those kept for the project.
+    pub alone: bool,
     /// Breakpoints of this session alone, as typed.
     pub breaks: Vec<String>,
 }
@@ -82,7 +84,12 @@ impl Hub {
         };
         cx.about(&live);
         let table = self.wishes(&project);
-        let op = Op::Start { wishes: table.for_session(&alias), catch: table.catch.clone(), run };
+        let (mut wishes, mut catch) = (table.for_session(&alias), table.catch.clone());
+        if live.blueprint.alone {
+            wishes.retain(|wish| wish.session.as_deref() == Some(alias.as_str()));
+            catch.clear();
+        }
+        let op = Op::Start { wishes, catch, run };
         let answer = live.handle.ask(op).await;
         cx.about(&live);
         match answer {

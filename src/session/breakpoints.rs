@@ -25,9 +25,18 @@ pub const UNTIL_ID: u32 = u32::MAX - 1;
 /// `catch` words that are function breakpoints, from here downwards; never shown as breakpoints.
 const CATCH_ID: u32 = u32::MAX - 16;
 
+/// Traced points: this less the point's id; never shown as breakpoints.
+pub(super) const TRACE_ID: u32 = CATCH_ID - 32;
+/// The most points of a trace.
+pub const MAX_POINTS: u32 = 1000;
+
 /// Ids that are ours, not the user's.
 pub(super) const fn is_internal(id: u32) -> bool {
-    id > CATCH_ID - 16
+    id > TRACE_ID - MAX_POINTS - 1
+}
+
+pub(super) const fn is_trace(id: u32) -> bool {
+    id < TRACE_ID && is_internal(id)
 }
 
 impl Session {
@@ -44,6 +53,7 @@ impl Session {
             wishes.push(internal(ENTRY_ID, function.into()));
         }
         wishes.extend(self.until.clone());
+        wishes.extend(self.trace_wishes());
         for ((word, function), index) in self.adapter.quirks.catch_functions.iter().zip(0..16) {
             if self.catch_words().iter().any(|caught| caught == word) {
                 wishes.push(internal(CATCH_ID - index, (*function).into()));
@@ -315,7 +325,7 @@ impl Session {
         true
     }
 
-    fn send_updates(&mut self, op: OpId, all: bool) {
+    pub(super) fn send_updates(&mut self, op: OpId, all: bool) {
         let requests = self.breakpoint_requests(all);
         if requests.is_empty() {
             let bindings = self.bindings();
@@ -355,6 +365,10 @@ impl Session {
             self.batches.remove(&op);
             if self.checking.remove(&op) {
                 return self.send_updates(op, false);
+            }
+            if self.tracers.contains(&op) {
+                self.tracers.retain(|tracer| *tracer != op);
+                return self.answer_traced(op);
             }
             let bindings = self.bindings();
             self.answer(op, Ok(Answer::Bindings(bindings)));
@@ -417,11 +431,13 @@ impl Session {
     }
 
     fn bind(&mut self, id: u32, answer: &AdapterBreakpoint) {
-        let asked_line = self.wishes.iter().find(|wish| wish.id == id).and_then(|wish| match &wish.place {
+        let traced = self.trace_wishes();
+        let wish = self.wishes.iter().chain(&traced).find(|wish| wish.id == id);
+        let asked_line = wish.and_then(|wish| match &wish.place {
             Place::Line { line, .. } => Some(*line),
             _ => None,
         });
-        let condition = self.wishes.iter().find(|wish| wish.id == id).and_then(|wish| wish.condition.clone());
+        let condition = wish.and_then(|wish| wish.condition.clone());
         let line = answer.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
         let old = self.bound.get(&id);
         let hits = old.map_or(0, |bound| bound.binding.hits);

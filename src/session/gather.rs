@@ -22,6 +22,8 @@ const MAX_UNASKED: usize = 40;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Stop,
+    /// A traced place was reached.
+    Trace,
     Op(OpId),
 }
 
@@ -89,7 +91,7 @@ impl Gather {
     pub(super) const fn op(&self) -> Option<OpId> {
         match self.purpose {
             Purpose::Op(op) => Some(op),
-            Purpose::Stop => None,
+            Purpose::Stop | Purpose::Trace => None,
         }
     }
 
@@ -450,6 +452,7 @@ impl Session {
         let seen = self.seen(gather);
         match seen {
             (Purpose::Stop, seen) => self.finish_report(seen),
+            (Purpose::Trace, seen) => self.finish_hit(seen),
             (Purpose::Op(op), seen) => self.answer(op, Ok(Answer::Seen(seen))),
         }
     }

@@ -1,6 +1,6 @@
 //! Why each request was sent: what its answer is for.
 
-use super::{OpId, effect, gather, together, watch};
+use super::{OpId, effect, gather, together, trace, watch};
 
 /// Why a request was sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +59,8 @@ pub(super) enum Pending {
     Settled,
     /// A recording begins; the program goes on after it.
     Record,
+    /// Part of arming a trace.
+    Trace(trace::Step),
     /// Its answer changes nothing.
     Quiet,
     /// The adapter's own command for it, then the request.

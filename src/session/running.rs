@@ -239,7 +239,7 @@ impl Session {
         if !self.waiters.iter().any(|waiter| waiter.op == op) {
             return;
         }
-        if self.standing.is_some() {
+        if self.standing.is_some() && self.state == SessionState::Stopped {
             let waiter = self.waiters.iter_mut().find(|waiter| waiter.op == op);
             if let Some(waiter) = waiter.filter(|waiter| !waiter.late) {
                 // It has stopped; a moment more completes the report.

@@ -23,7 +23,7 @@ impl Session {
             SessionState::Running if self.detaching.is_some() && self.is_left_abruptly() => self.let_run(),
             SessionState::Running if self.adapter.quirks.call_reason == Some(body.reason.as_str()) => self.called(),
             SessionState::Running if self.resuming => self.early_stop(body),
-            SessionState::Running if self.logging.is_some() => self.queue_stop(body),
+            SessionState::Running if self.logging.is_some() || self.is_collecting() => self.queue_stop(body),
             SessionState::Running => self.arrive(body),
             SessionState::Stopped if self.is_calling() => self.arrive(body),
             SessionState::Stopped => self.queue_stop(body),
@@ -72,7 +72,7 @@ impl Session {
         let known = |other: &StoppedBody| other.thread_id == body.thread_id;
         let alone = body.all_threads_stopped == Some(false);
         let news = alone || !self.hit_wishes(&body).is_empty();
-        let current = self.logging.as_ref().map(|logging| logging.thread);
+        let current = self.logging.as_ref().map(|logging| logging.thread).or_else(|| self.collecting_thread());
         if news && !self.stands_in(body.thread_id) && current != body.thread_id && !self.queue.iter().any(known) {
             self.queue.push_back(body);
         }
@@ -158,6 +158,14 @@ impl Session {
         if body.reason == "exception" && self.is_ignored(exception) {
             return self.go_on(body.thread_id);
         }
+        if self.take_for_trace(&body, &ids) {
+            return;
+        }
+        self.arrive_at(body, ids);
+    }
+
+    /// As [`Session::arrive`], where these wishes are what the stop may be for.
+    pub(super) fn arrive_at(&mut self, body: StoppedBody, ids: Vec<u32>) {
         let ids: Vec<u32> = ids.into_iter().filter(|id| self.is_for_thread(*id, body.thread_id)).collect();
         if (ids.is_empty() && !self.hit_wishes(&body).is_empty()) || self.is_early(&ids) {
             return self.go_on(body.thread_id);

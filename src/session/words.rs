@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::look::{Look, Seen};
-use crate::adapters::Access;
+use crate::adapters::{Access, Hook};
 use crate::dap::Message;
 use crate::failure::Failure;
-use crate::model::{Binding, Breakpoint, Ending, Reason, SessionState, Stop, ThreadInfo, View};
+use crate::model::{Binding, Breakpoint, Ending, Hit, Point, Reason, SessionState, Stop, ThreadInfo, View};
 
 /// Tells one operation of a command from another.
 pub type OpId = u64;
@@ -86,6 +86,12 @@ pub enum Op {
         line: u32,
         view: View,
     },
+    /// Collects what is seen at places; answered when they are set.
+    Trace {
+        points: Vec<Point>,
+        hook: Hook,
+    },
+    Untrace,
     /// Lets the program go on without us.
     Detach,
     /// Ends the program; one that was attached to is let go unless it is to be killed.
@@ -126,7 +132,9 @@ pub struct Wait {
 /// What an operation came to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    Held { bindings: BTreeMap<u32, Binding> },
+    Held {
+        bindings: BTreeMap<u32, Binding>,
+    },
     Bindings(BTreeMap<u32, Binding>),
     Outcome(Outcome),
     Seen(Seen),
@@ -136,6 +144,11 @@ pub enum Answer {
     Names(Vec<String>),
     Body(Json),
     Watches(Vec<WatchLine>),
+    /// Where each point is set, by its id, and how hits are collected.
+    Traced {
+        bindings: BTreeMap<u32, Binding>,
+        way: &'static str,
+    },
     Done,
 }
 
@@ -217,6 +230,8 @@ impl Op {
             Self::Unwatch(_) => "unwatch",
             Self::Watches => "watches",
             Self::Jump { .. } => "jump",
+            Self::Trace { .. } => "trace",
+            Self::Untrace => "untrace",
             Self::Detach => "detach",
             Self::Stop { .. } => "stop",
         }
@@ -296,6 +311,8 @@ pub enum Effect {
         thread: Option<i64>,
         data: Json,
     },
+    /// A traced place was reached.
+    Hit(Hit),
     /// A breakpoint that was to stop once has done so.
     Spent(u32),
     /// The program is gone or let go: end the adapter. True leaves the program running.
@@ -340,4 +357,6 @@ pub struct Snapshot {
     /// A program that is not ours ends all the same when we leave: its server wants it so.
     pub ends_with_us: bool,
     pub hits: BTreeMap<u32, Binding>,
+    /// Where traced points are set, by their ids.
+    pub traced: BTreeMap<u32, Binding>,
 }

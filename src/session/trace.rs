@@ -1,0 +1,323 @@
+//! Traced places: each hit is told with its values and the way there, and the program goes on.
+//!
+//! Where the adapter has a hook, the debugger or the program collects by itself and never stops; here the hook is only
+//! armed. Else each hit is a stop that nobody is told of: a look, and on.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::breakpoints::{TRACE_ID, is_trace};
+use super::gather::Purpose;
+use super::look::{Look, Seen};
+use super::{Answer, Effect, OpId, Pending, Session, Standing};
+use crate::adapters::{Arm, Hook, Tracing as Means};
+use crate::dap::types::StoppedBody;
+use crate::model::{Binding, BindingState, Breakpoint, Hit, HitFrame, Point, Reading, Reason, SessionState, View};
+
+/// A trace that is armed.
+#[derive(Debug)]
+pub(super) struct Tracing {
+    points: Vec<Point>,
+    frames: u32,
+    /// Hits that are still wanted; None for all.
+    left: Option<u64>,
+    passes: BTreeMap<u32, u64>,
+    /// The hook collects; none where each hit is a stop.
+    means: Option<Means>,
+    /// Where hooks that set breakpoints of their own have set them.
+    bound: BTreeMap<u32, Binding>,
+    /// Steps of arming that are not answered yet, and who waits.
+    arming: Option<(OpId, usize)>,
+    failed: Option<String>,
+    current: Option<Collecting>,
+}
+
+/// A hit whose values are on their way.
+#[derive(Debug)]
+struct Collecting {
+    body: StoppedBody,
+    points: Vec<u32>,
+    /// The user's own breakpoints that were hit at the same stop.
+    rest: Vec<u32>,
+}
+
+/// Which answer of arming this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Prepare,
+    /// The point of this id was set by a command.
+    Set(u32),
+}
+
+impl Session {
+    /// Arms a trace; answered when every point is set, with where.
+    pub(super) fn trace(&mut self, op: OpId, points: Vec<Point>, hook: Hook) {
+        if !matches!(self.state, SessionState::Held | SessionState::Stopped) {
+            let failure = self.wrong_state();
+            return self.answer(op, Err(failure));
+        }
+        let means = self.adapter.natives.trace.filter(|means| {
+            let readable = points.iter().flat_map(|point| &point.expressions).all(|text| (means.reads)(text));
+            readable && hook.allowed && self.may_command()
+        });
+        let left = (hook.most > 0).then_some(hook.most);
+        self.tracing = Some(Tracing {
+            points,
+            frames: hook.frames,
+            left,
+            passes: BTreeMap::new(),
+            means,
+            bound: BTreeMap::new(),
+            arming: None,
+            failed: None,
+            current: None,
+        });
+        match means {
+            Some(means) => self.arm_hook(op, means, &hook),
+            None => self.arm_stops(op),
+        }
+    }
+
+    /// Native commands may not reach an adapter before its program exists.
+    fn may_command(&self) -> bool {
+        self.state == SessionState::Stopped || !self.adapter.quirks.commands_need_a_program
+    }
+
+    fn arm_hook(&mut self, op: OpId, means: Means, hook: &Hook) {
+        let lines = (means.prepare)(hook);
+        let Some(tracing) = &mut self.tracing else { return };
+        tracing.arming = Some((op, lines.len()));
+        for line in lines {
+            self.trace_command(&line, Step::Prepare);
+        }
+    }
+
+    fn trace_command(&mut self, line: &str, step: Step) {
+        let expression = (self.adapter.quirks.raw)(line);
+        let arguments = json!({ "expression": expression, "context": "repl" });
+        self.request("evaluate", arguments, Pending::Trace(step), self.limits.request);
+    }
+
+    /// Each hit is to be a stop.
+    fn arm_stops(&mut self, op: OpId) {
+        if let Some(tracing) = &mut self.tracing {
+            tracing.means = None;
+            tracing.arming = None;
+        }
+        self.tracers.push(op);
+        self.send_updates(op, false);
+    }
+
+    pub(super) fn on_trace_step(&mut self, step: Step, result: Result<Json, String>) {
+        let failure = self.adapter.natives.failure;
+        let result = result.and_then(|body| {
+            let text = body.get("result").and_then(Json::as_str).unwrap_or_default().to_string();
+            failure(&text).map_or(Ok(text), Err)
+        });
+        let Some(tracing) = &mut self.tracing else { return };
+        let Some((op, left)) = &mut tracing.arming else { return };
+        let (op, last) = (*op, *left <= 1);
+        *left = left.saturating_sub(1);
+        match (step, result) {
+            (Step::Prepare, Ok(_)) => {}
+            (Step::Prepare, Err(message)) => tracing.failed = Some(message),
+            (Step::Set(id), result) => {
+                let read = tracing.means.and_then(|means| match means.arm {
+                    Arm::Command { read, .. } => Some(read),
+                    Arm::Condition(_) => None,
+                });
+                let line = result.and_then(|text| read.map_or(Ok(None), |read| read(&text)));
+                let asked = tracing.points.iter().find(|point| point.id == id).and_then(|point| point.line());
+                tracing.bound.insert(id, binding(asked, line));
+            }
+        }
+        if !last {
+            return;
+        }
+        if tracing.failed.is_some() {
+            // A debugger without the means to run a hook still stops.
+            return self.arm_stops(op);
+        }
+        let Some(means) = tracing.means else { return };
+        match (step, means.arm) {
+            (Step::Prepare, Arm::Condition(_)) => {
+                tracing.arming = None;
+                self.tracers.push(op);
+                self.send_updates(op, false);
+            }
+            (Step::Prepare, Arm::Command { set, .. }) => {
+                let points = tracing.points.clone();
+                tracing.arming = Some((op, points.len()));
+                for point in points {
+                    self.trace_command(&set(&point), Step::Set(point.id));
+                }
+            }
+            (Step::Set(_), _) => {
+                tracing.arming = None;
+                self.answer_traced(op);
+            }
+        }
+    }
+
+    pub(super) fn answer_traced(&mut self, op: OpId) {
+        let bindings = self.trace_bindings();
+        let way = self.tracing.as_ref().and_then(|tracing| tracing.means).map_or("stops", |means| means.name);
+        self.answer(op, Ok(Answer::Traced { bindings, way }));
+    }
+
+    /// Where each point is set.
+    pub(super) fn trace_bindings(&self) -> BTreeMap<u32, Binding> {
+        let Some(tracing) = &self.tracing else { return BTreeMap::new() };
+        match tracing.means.map(|means| means.arm) {
+            Some(Arm::Command { .. }) => tracing.bound.clone(),
+            _ => {
+                let found = |point: &Point| Some((point.id, self.bound.get(&(TRACE_ID - point.id))?.binding.clone()));
+                tracing.points.iter().filter_map(found).collect()
+            }
+        }
+    }
+
+    /// The wishes that stand for traced points at the adapter.
+    pub(super) fn trace_wishes(&self) -> Vec<Breakpoint> {
+        let Some(tracing) = &self.tracing else { return Vec::new() };
+        let condition = match tracing.means.map(|means| means.arm) {
+            Some(Arm::Command { .. }) => return Vec::new(),
+            Some(Arm::Condition(condition)) => Some(condition),
+            None => None,
+        };
+        let wish = |point: &Point| Breakpoint {
+            condition: condition.map_or_else(|| point.when.clone(), |condition| Some(condition(point))),
+            ..Breakpoint::new(TRACE_ID - point.id, point.place.clone(), point.asked.clone())
+        };
+        tracing.points.iter().map(wish).collect()
+    }
+
+    /// Takes the trace away; answered when nothing of it is left at the adapter.
+    pub(super) fn untrace(&mut self, op: OpId) {
+        let Some(tracing) = self.tracing.take() else { return self.answer(op, Ok(Answer::Done)) };
+        if let Some(Means { arm: Arm::Command { disarm, .. }, .. }) = tracing.means {
+            let expression = (self.adapter.quirks.raw)(disarm);
+            let arguments = json!({ "expression": expression, "context": "repl" });
+            self.request("evaluate", arguments, Pending::Quiet, self.limits.request);
+            return self.answer(op, Ok(Answer::Done));
+        }
+        self.bound.retain(|id, _| !is_trace(*id));
+        self.send_updates(op, false);
+    }
+
+    /// A stop at traced points: their values are asked for. Answers whether it was taken.
+    pub(super) fn take_for_trace(&mut self, body: &StoppedBody, ids: &[u32]) -> bool {
+        let Some(tracing) = &mut self.tracing else { return false };
+        let (traced, rest): (Vec<u32>, Vec<u32>) = ids.iter().partition(|id| is_trace(**id));
+        if tracing.means.is_some() {
+            // A hook stops the program only when it has seen enough.
+            let full = !traced.is_empty() || (rest.is_empty() && body.reason.contains("breakpoint"));
+            if full {
+                self.trace_is_full(body);
+            }
+            return full;
+        }
+        let mut points = Vec::new();
+        for id in traced.iter().map(|id| TRACE_ID - id) {
+            let pass = tracing.passes.entry(id).or_default();
+            *pass += 1;
+            let every = tracing.points.iter().find(|point| point.id == id).map_or(1, |point| point.every.max(1));
+            if *pass % u64::from(every) == 0 {
+                points.push(id);
+            }
+        }
+        if traced.is_empty() || (points.is_empty() && !rest.is_empty()) {
+            return false;
+        }
+        if points.is_empty() {
+            self.go_on(body.thread_id);
+            return true;
+        }
+        let wanted = |id: &u32| tracing.points.iter().find(|point| point.id == *id);
+        let expressions = points.iter().filter_map(wanted).flat_map(|point| point.expressions.clone()).collect();
+        let look = Look { frames: tracing.frames.max(1), expressions, view: View::default(), ..Look::default() };
+        tracing.current = Some(Collecting { body: body.clone(), points, rest });
+        let thread = body.thread_id.unwrap_or(1);
+        let reason = Reason::Breakpoint { ids: Vec::new(), hit: 0 };
+        let number = self.stops;
+        self.standing = Some(Standing { number, reason, thread, frame: 0, condition_failed: None, report: None });
+        self.gather(Purpose::Trace, look);
+        true
+    }
+
+    /// A hit is complete: it is told, and the program goes on unless somebody else wants it stopped here.
+    pub(super) fn finish_hit(&mut self, seen: Seen) {
+        self.standing = None;
+        let Some(tracing) = &mut self.tracing else { return self.go_on(Some(seen.thread.id)) };
+        let Some(collecting) = tracing.current.take() else { return };
+        let mut values = seen.values.into_iter().map(|(_, value)| match value {
+            Ok(value) => Reading { text: value.flat(), why: None },
+            Err(why) => Reading::unavailable(why.trim_start_matches('\0')),
+        });
+        let frames: Vec<HitFrame> = seen
+            .frames
+            .into_iter()
+            .filter(|frame| tracing.frames > 0 && !frame.runtime)
+            .map(|frame| HitFrame { function: frame.function, file: frame.file, line: frame.line })
+            .collect();
+        for id in collecting.points {
+            let Some(point) = tracing.points.iter().find(|point| point.id == id) else { continue };
+            let hit = Hit {
+                point: id,
+                thread: seen.thread.id,
+                thread_name: seen.thread.name.clone(),
+                micros: 0,
+                values: values.by_ref().take(point.expressions.len()).collect(),
+                frames: frames.clone(),
+            };
+            if tracing.left != Some(0) {
+                self.out.push(Effect::Hit(hit));
+            }
+            tracing.left = tracing.left.map(|left| left.saturating_sub(1));
+        }
+        let full = tracing.left == Some(0);
+        if !collecting.rest.is_empty() {
+            self.arrive_at(collecting.body, collecting.rest);
+        } else if full {
+            self.trace_is_full(&collecting.body);
+        } else {
+            self.go_on(Some(seen.thread.id));
+        }
+    }
+
+    /// All hits that were asked for were seen: the program stops here.
+    fn trace_is_full(&mut self, body: &StoppedBody) {
+        let reason = Reason::Other { text: "all hits that were asked for were seen".into() };
+        self.make_standing(body.thread_id, reason);
+    }
+
+    /// Whether a hit is being looked at.
+    pub(super) fn is_collecting(&self) -> bool {
+        self.tracing.as_ref().is_some_and(|tracing| tracing.current.is_some())
+    }
+
+    /// The thread whose hit is being looked at.
+    pub(super) fn collecting_thread(&self) -> Option<i64> {
+        self.tracing.as_ref()?.current.as_ref()?.body.thread_id
+    }
+}
+
+impl Point {
+    const fn line(&self) -> Option<u32> {
+        match self.place {
+            crate::model::Place::Line { line, .. } => Some(line),
+            _ => None,
+        }
+    }
+}
+
+/// What a hook's own breakpoint came to: the line, where it is known.
+fn binding(asked: Option<u32>, line: Result<Option<u32>, String>) -> Binding {
+    let (state, line, why) = match line {
+        Ok(line) if asked.is_some() && line.is_some() && line != asked => (BindingState::Moved, line, None),
+        Ok(line) => (BindingState::Verified, line, None),
+        Err(why) => (BindingState::Pending, None, Some(why)),
+    };
+    Binding { state, line, file: None, why, hits: 0 }
+}

@@ -1,0 +1,108 @@
+//! What hooks write: one JSON array a line, as compact as a line can be that every language can write.
+//!
+//! - `["t",ID,"name"]`: a thread, before its first hit.
+//! - `["s",ID,[["function","file",LINE],…]]`: a way to a hit, innermost first, before the first hit that has it.
+//! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::model::{Hit, HitFrame, Reading};
+
+/// Reads what a hook wrote, as it grows.
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// A line that is not complete yet.
+    rest: Vec<u8>,
+    threads: HashMap<i64, String>,
+    ways: HashMap<u64, Vec<HitFrame>>,
+    /// Lines that could not be read.
+    pub unreadable: u64,
+}
+
+impl Reader {
+    /// Takes more bytes; each hit in them is told.
+    pub fn feed(&mut self, bytes: &[u8], mut tell: impl FnMut(Hit)) {
+        let mut from = 0;
+        for end in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at) {
+            let line = &bytes[from..end];
+            from = end + 1;
+            if self.rest.is_empty() {
+                self.line(line, &mut tell);
+            } else {
+                let mut whole = std::mem::take(&mut self.rest);
+                whole.extend_from_slice(line);
+                self.line(&whole, &mut tell);
+            }
+        }
+        self.rest.extend_from_slice(&bytes[from..]);
+    }
+
+    fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Hit)) {
+        let record: Option<Vec<Value>> = serde_json::from_slice(line).ok();
+        match record.as_deref() {
+            Some([Value::String(kind), id, Value::String(name)]) if kind == "t" => {
+                self.threads.insert(id.as_i64().unwrap_or_default(), name.clone());
+            }
+            Some([Value::String(kind), id, Value::Array(frames)]) if kind == "s" => {
+                self.ways.insert(id.as_u64().unwrap_or_default(), frames.iter().map(frame).collect());
+            }
+            Some([point, micros, thread, way, Value::Array(values)]) => {
+                let thread = thread.as_i64().unwrap_or_default();
+                tell(Hit {
+                    point: point.as_u64().and_then(|point| u32::try_from(point).ok()).unwrap_or_default(),
+                    thread,
+                    thread_name: self.threads.get(&thread).cloned(),
+                    micros: micros.as_u64().unwrap_or_default(),
+                    values: values.iter().map(reading).collect(),
+                    frames: way.as_u64().and_then(|way| self.ways.get(&way)).cloned().unwrap_or_default(),
+                });
+            }
+            _ => self.unreadable += 1,
+        }
+    }
+}
+
+fn frame(record: &Value) -> HitFrame {
+    let text = |index: usize| record.get(index).and_then(Value::as_str).filter(|text| !text.is_empty());
+    HitFrame {
+        function: text(0).unwrap_or_default().into(),
+        file: text(1).map(Into::into),
+        line: record.get(2).and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok()),
+    }
+}
+
+fn reading(record: &Value) -> Reading {
+    match record {
+        Value::String(text) => Reading { text: text.clone(), why: None },
+        Value::Array(why) => Reading::unavailable(why.first().and_then(Value::as_str).unwrap_or_default()),
+        other => Reading { text: other.to_string(), why: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hits_are_read_however_the_bytes_are_cut() {
+        let text = concat!(
+            "[\"t\",7,\"main\"]\n[\"s\",1,[[\"work\",\"/p/a.c\",6],[\"main\",\"/p/a.c\",14]]]\n",
+            "[1,250,7,1,[\"0\",[\"no such name\"]]]\nnot a record\n[2,300,8,0,[]]\n"
+        );
+        for size in [1, 3, 1000] {
+            let mut reader = Reader::default();
+            let mut hits = Vec::new();
+            for piece in text.as_bytes().chunks(size) {
+                reader.feed(piece, |hit| hits.push(hit));
+            }
+            assert_eq!(hits.len(), 2);
+            assert_eq!(hits[0].thread_name.as_deref(), Some("main"));
+            assert_eq!(hits[0].values, [Reading { text: "0".into(), why: None }, Reading::unavailable("no such name")]);
+            assert_eq!(hits[0].frames[1].function, "main");
+            assert_eq!((hits[1].point, hits[1].micros, hits[1].frames.len()), (2, 300, 0));
+            assert_eq!(reader.unreadable, 1);
+        }
+    }
+}
