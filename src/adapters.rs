@@ -133,7 +133,7 @@ pub struct Tracing {
     /// What this way is called in replies.
     pub name: &'static str,
     /// Commands that make the hook ready.
-    pub prepare: fn(&Hook) -> Vec<String>,
+    pub prepare: fn(&Hook, &[Point]) -> Vec<String>,
     pub arm: Arm,
     /// Whether the hook reads an expression as `print` would.
     pub reads: fn(&str) -> bool,
@@ -144,8 +144,9 @@ pub struct Tracing {
 pub enum Arm {
     /// As the condition of a breakpoint, which writes and is false until enough was seen.
     Condition(fn(&Point) -> String),
-    /// By a command that sets a breakpoint of the hook's own, whose line is read from its answer; another removes all.
-    Command { set: fn(&Point) -> String, read: fn(&str) -> Result<Option<u32>, String>, disarm: &'static str },
+    /// By commands that set a breakpoint of the hook's own, whose line is read from the last one's answer; another
+    /// removes all.
+    Command { set: fn(&Point) -> Vec<String>, read: fn(&str) -> Result<Option<u32>, String>, disarm: &'static str },
 }
 
 /// What a trace wants of a hook.

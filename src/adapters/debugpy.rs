@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Reach, Stdio, Way};
-use crate::model::{Frame, Launch};
+use super::{Adapter, Arm, Find, Found, Hook, Install, Natives, Quirks, Reach, Stdio, Tracing, Way};
+use crate::model::{Frame, Launch, Point};
 
 /// debugpy writes header and body in two sends on a socket with Nagle's algorithm on; each request then waits 44 ms for
 /// a delayed acknowledgement. This switches it off from inside the debuggee, where the socket is.
@@ -97,6 +97,7 @@ pub const DEBUGPY: Adapter = Adapter {
         jump: None,
         watch: None,
         thrown_type: None,
+        trace: Some(Tracing { name: "in process", prepare, arm: Arm::Condition(hook_condition), reads: |_| true }),
         ..Natives::NONE
     },
 };
@@ -188,6 +189,38 @@ fn slice(expression: &str, from: u32, count: u32) -> String {
         "(lambda value, cut: dict(cut(value.items(), {from}, {to})) if isinstance(value, dict) \
          else list(cut(value, {from}, {to})))(({expression}), __import__('itertools').islice)"
     )
+}
+
+/// What writes down hits, in the program's own process.
+const HOOK: &str = include_str!("debugpy/hook.py");
+
+/// The hook is kept where every frame finds it.
+fn prepare(hook: &Hook, points: &[Point]) -> Vec<String> {
+    let names = "__import__('builtins').__dict__";
+    let mut lines = vec![
+        format!("exec({}, {names}.setdefault('__bugeye_names__', {{}}))", literal(HOOK)),
+        format!(
+            "{names}.__setitem__('__bugeye__', __bugeye_names__['make']({}, {}, {}))",
+            literal(&hook.sink),
+            hook.most,
+            hook.frames
+        ),
+    ];
+    for point in points {
+        let when = point.when.as_deref().map_or_else(|| "None".into(), literal);
+        let expressions: Vec<String> = point.expressions.iter().map(|text| literal(text)).collect();
+        lines.push(format!(
+            "__bugeye__.point({}, {when}, {}, [{}])",
+            point.id,
+            point.every,
+            expressions.join(", ")
+        ));
+    }
+    lines
+}
+
+fn hook_condition(point: &Point) -> String {
+    format!("__bugeye__({})", point.id)
 }
 
 /// Evaluation happens in the stopped thread, above the program's own frames: the frame is found by walking out to its

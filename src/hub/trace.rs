@@ -82,7 +82,7 @@ pub async fn trace(
     };
     let armed = live.handle.ask(Op::Trace { points: plan.points.clone(), hook }).await?;
     let Answer::Traced { way, .. } = armed else { return Err(Failure::internal("a trace was not armed")) };
-    let mut file = Tail { path: sink, file: None, reader: sink::Reader::default() };
+    let mut file = Tail { path: sink, file: None, reader: sink::Reader::new(&live.adapter.quirks) };
     let mut collector = Collector::new(plan.points.clone());
     let began = Instant::now();
     let mut last = began;

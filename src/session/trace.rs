@@ -85,8 +85,8 @@ impl Session {
     }
 
     fn arm_hook(&mut self, op: OpId, means: Means, hook: &Hook) {
-        let lines = (means.prepare)(hook);
         let Some(tracing) = &mut self.tracing else { return };
+        let lines = (means.prepare)(hook, &tracing.points);
         tracing.arming = Some((op, lines.len()));
         for line in lines {
             self.trace_command(&line, Step::Prepare);
@@ -148,9 +148,12 @@ impl Session {
             }
             (Step::Prepare, Arm::Command { set, .. }) => {
                 let points = tracing.points.clone();
-                tracing.arming = Some((op, points.len()));
-                for point in points {
-                    self.trace_command(&set(&point), Step::Set(point.id));
+                let commands: Vec<(u32, Vec<String>)> = points.iter().map(|point| (point.id, set(point))).collect();
+                tracing.arming = Some((op, commands.iter().map(|(_, lines)| lines.len()).sum()));
+                for (id, lines) in commands {
+                    for line in lines {
+                        self.trace_command(&line, Step::Set(id));
+                    }
                 }
             }
             (Step::Set(_), _) => {

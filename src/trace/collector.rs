@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Hit, Point};
 
 /// Hits that are kept from the beginning.
-const FIRST: usize = 10_000;
+const FIRST: usize = 9000;
 /// The newest hits that are kept beyond those.
 const NEWEST: usize = 1000;
 /// Samples of a course; when there are more, every second is dropped.

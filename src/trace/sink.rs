@@ -2,17 +2,20 @@
 //!
 //! - `["t",ID,"name"]`: a thread, before its first hit.
 //! - `["s",ID,[["function","file",LINE],…]]`: a way to a hit, innermost first, before the first hit that has it.
-//! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`.
+//! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`,
+//!   one in the debugger's own words, with its type, `["value","type"]`.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::adapters::Quirks;
 use crate::model::{Hit, HitFrame, Reading};
 
 /// Reads what a hook wrote, as it grows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reader {
+    quirks: &'static Quirks,
     /// A line that is not complete yet.
     rest: Vec<u8>,
     threads: HashMap<i64, String>,
@@ -22,6 +25,12 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// For hooks of the adapter that has these quirks.
+    #[must_use]
+    pub fn new(quirks: &'static Quirks) -> Self {
+        Self { quirks, rest: Vec::new(), threads: HashMap::new(), ways: HashMap::new(), unreadable: 0 }
+    }
+
     /// Takes more bytes; each hit in them is told.
     pub fn feed(&mut self, bytes: &[u8], mut tell: impl FnMut(Hit)) {
         let mut from = 0;
@@ -40,13 +49,14 @@ impl Reader {
     }
 
     fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Hit)) {
+        let quirks = self.quirks;
         let record: Option<Vec<Value>> = serde_json::from_slice(line).ok();
         match record.as_deref() {
             Some([Value::String(kind), id, Value::String(name)]) if kind == "t" => {
                 self.threads.insert(id.as_i64().unwrap_or_default(), name.clone());
             }
             Some([Value::String(kind), id, Value::Array(frames)]) if kind == "s" => {
-                self.ways.insert(id.as_u64().unwrap_or_default(), frames.iter().map(frame).collect());
+                self.ways.insert(id.as_u64().unwrap_or_default(), frames.iter().filter_map(|record| frame(record, quirks)).collect());
             }
             Some([point, micros, thread, way, Value::Array(values)]) => {
                 let thread = thread.as_i64().unwrap_or_default();
@@ -55,7 +65,7 @@ impl Reader {
                     thread,
                     thread_name: self.threads.get(&thread).cloned(),
                     micros: micros.as_u64().unwrap_or_default(),
-                    values: values.iter().map(reading).collect(),
+                    values: values.iter().map(|record| reading(record, quirks)).collect(),
                     frames: way.as_u64().and_then(|way| self.ways.get(&way)).cloned().unwrap_or_default(),
                 });
             }
@@ -64,19 +74,26 @@ impl Reader {
     }
 }
 
-fn frame(record: &Value) -> HitFrame {
+/// None for a frame of the language's runtime.
+fn frame(record: &Value, quirks: &Quirks) -> Option<HitFrame> {
     let text = |index: usize| record.get(index).and_then(Value::as_str).filter(|text| !text.is_empty());
-    HitFrame {
-        function: text(0).unwrap_or_default().into(),
-        file: text(1).map(Into::into),
+    let (function, file) = (text(0).unwrap_or_default(), text(1));
+    (!(quirks.is_runtime)(function, file)).then(|| HitFrame {
+        function: (quirks.function_name)(function),
+        file: file.map(Into::into),
         line: record.get(2).and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok()),
-    }
+    })
 }
 
-fn reading(record: &Value) -> Reading {
+fn reading(record: &Value, quirks: &Quirks) -> Reading {
     match record {
         Value::String(text) => Reading { text: text.clone(), why: None },
-        Value::Array(why) => Reading::unavailable(why.first().and_then(Value::as_str).unwrap_or_default()),
+        Value::Array(parts) => match parts.as_slice() {
+            [Value::String(text), Value::String(kind)] => {
+                Reading { text: (quirks.tidy)(text, Some(kind)), why: None }
+            }
+            parts => Reading::unavailable(parts.first().and_then(Value::as_str).unwrap_or_default()),
+        },
         other => Reading { text: other.to_string(), why: None },
     }
 }
@@ -92,7 +109,7 @@ mod tests {
             "[1,250,7,1,[\"0\",[\"no such name\"]]]\nnot a record\n[2,300,8,0,[]]\n"
         );
         for size in [1, 3, 1000] {
-            let mut reader = Reader::default();
+            let mut reader = Reader::new(&Quirks::PLAIN);
             let mut hits = Vec::new();
             for piece in text.as_bytes().chunks(size) {
                 reader.feed(piece, |hit| hits.push(hit));
