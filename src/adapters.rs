@@ -137,6 +137,8 @@ pub struct Tracing {
     pub arm: Arm,
     /// Whether the hook reads an expression as `print` would.
     pub reads: fn(&str) -> bool,
+    /// Commands, given after those of `prepare`, that have the hook tell of calls too; none where it can't.
+    pub calls: Option<fn(&Hook) -> Vec<String>>,
 }
 
 /// How a place gets a hook.
@@ -160,6 +162,11 @@ pub struct Hook {
     pub most: u64,
     /// Frames of the way to each hit.
     pub frames: u32,
+    /// Globs over the names of functions whose calls are told. One without a `.` or `::` is matched against the last part
+    /// of a name too; one that begins with `*` or has none of these means the program's own code alone.
+    pub calls: Vec<String>,
+    /// It tells no more calls than this.
+    pub most_calls: u64,
 }
 
 /// Data breakpoints by native commands.

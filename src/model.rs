@@ -9,7 +9,7 @@ pub mod value;
 pub mod view;
 
 pub use breakpoint::{Binding, BindingState, Breakpoint, BreakpointReport};
-pub use hit::{Hit, HitFrame, Point, Reading, UNAVAILABLE};
+pub use hit::{Crossing, Hit, HitFrame, Point, Reading, UNAVAILABLE};
 pub use place::Place;
 pub use stop::{Ending, Frame, Reason, SessionState, Stop, ThreadInfo};
 pub use target::{Aim, Launch, Remote, Stdin, Target};

@@ -97,7 +97,13 @@ pub const DEBUGPY: Adapter = Adapter {
         jump: None,
         watch: None,
         thrown_type: None,
-        trace: Some(Tracing { name: "in process", prepare, arm: Arm::Condition(hook_condition), reads: |_| true }),
+        trace: Some(Tracing {
+            name: "in process",
+            prepare,
+            arm: Arm::Condition(hook_condition),
+            reads: |_| true,
+            calls: None,
+        }),
         ..Natives::NONE
     },
 };
@@ -209,12 +215,7 @@ fn prepare(hook: &Hook, points: &[Point]) -> Vec<String> {
     for point in points {
         let when = point.when.as_deref().map_or_else(|| "None".into(), literal);
         let expressions: Vec<String> = point.expressions.iter().map(|text| literal(text)).collect();
-        lines.push(format!(
-            "__bugeye__.point({}, {when}, {}, [{}])",
-            point.id,
-            point.every,
-            expressions.join(", ")
-        ));
+        lines.push(format!("__bugeye__.point({}, {when}, {}, [{}])", point.id, point.every, expressions.join(", ")));
     }
     lines
 }

@@ -79,6 +79,8 @@ pub async fn trace(
         sink: sink.to_string_lossy().into_owned(),
         most: plan.limits.most,
         frames: plan.frames,
+        calls: Vec::new(),
+        most_calls: 0,
     };
     let armed = live.handle.ask(Op::Trace { points: plan.points.clone(), hook }).await?;
     let Answer::Traced { way, .. } = armed else { return Err(Failure::internal("a trace was not armed")) };

@@ -64,3 +64,22 @@ pub struct HitFrame {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
+
+/// A call of a function, or a return from one. Debuggee text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Crossing {
+    Entered {
+        call: u64,
+        micros: u64,
+        thread: i64,
+        depth: u32,
+        function: HitFrame,
+        arguments: Vec<(String, Reading)>,
+    },
+    /// None where the function has no value to return, or was left by an exception that is told instead.
+    Left {
+        call: u64,
+        micros: u64,
+        value: Option<Reading>,
+    },
+}

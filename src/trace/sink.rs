@@ -4,6 +4,13 @@
 //! - `["s",ID,[["function","file",LINE],…]]`: a way to a hit, innermost first, before the first hit that has it.
 //! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`,
 //!   one in the debugger's own words, with its type, `["value","type"]`.
+//! - `["c",CALL,MICROS,THREAD,DEPTH,["function","file",LINE],[["name",value],…]]`: a function was entered, with its
+//!   arguments as the values of hits are written. CALL is its number in the trace, DEPTH counts told calls around it.
+//! - `["r",CALL,MICROS,value]`: it was left; the value is `null` where there is none, `["raised E: text"]` after an
+//!   exception.
+//!
+//! Numbers of threads, ways and calls are the hook's own, and each is told once: a process that was forked from one with
+//! a hook counts from somewhere else.
 
 use std::collections::HashMap;
 
@@ -56,7 +63,10 @@ impl Reader {
                 self.threads.insert(id.as_i64().unwrap_or_default(), name.clone());
             }
             Some([Value::String(kind), id, Value::Array(frames)]) if kind == "s" => {
-                self.ways.insert(id.as_u64().unwrap_or_default(), frames.iter().filter_map(|record| frame(record, quirks)).collect());
+                self.ways.insert(
+                    id.as_u64().unwrap_or_default(),
+                    frames.iter().filter_map(|record| frame(record, quirks)).collect(),
+                );
             }
             Some([point, micros, thread, way, Value::Array(values)]) => {
                 let thread = thread.as_i64().unwrap_or_default();
@@ -89,9 +99,7 @@ fn reading(record: &Value, quirks: &Quirks) -> Reading {
     match record {
         Value::String(text) => Reading { text: text.clone(), why: None },
         Value::Array(parts) => match parts.as_slice() {
-            [Value::String(text), Value::String(kind)] => {
-                Reading { text: (quirks.tidy)(text, Some(kind)), why: None }
-            }
+            [Value::String(text), Value::String(kind)] => Reading { text: (quirks.tidy)(text, Some(kind)), why: None },
             parts => Reading::unavailable(parts.first().and_then(Value::as_str).unwrap_or_default()),
         },
         other => Reading { text: other.to_string(), why: None },

@@ -51,12 +51,9 @@ pub const NATIVES: Natives = Natives {
     trace: Some(Tracing {
         name: "in the debugger",
         prepare,
-        arm: Arm::Command {
-            set,
-            read: bound_line,
-            disarm: "script import bugeye_hook; bugeye_hook.remove()",
-        },
+        arm: Arm::Command { set, read: bound_line, disarm: "script import bugeye_hook; bugeye_hook.remove()" },
         reads: is_path,
+        calls: None,
     }),
     ..Natives::NONE
 };
