@@ -414,9 +414,8 @@ impl Session {
     pub(super) fn on_exited(&mut self, body: &Json) {
         let body: types::ExitedBody = read(body);
         // No program exits with less than 0: an adapter that lost it says so, unless it means a signal by it.
-        let is_known = |code: &i64| {
-            *code >= 0 || (self.adapter.quirks.exit_signal)(*code, self.last_signal.as_deref()).is_some()
-        };
+        let is_known =
+            |code: &i64| *code >= 0 || (self.adapter.quirks.exit_signal)(*code, self.last_signal.as_deref()).is_some();
         self.exit_code = body.exit_code.filter(is_known);
         if !self.exiting && self.state.is_live() {
             self.exiting = true;
