@@ -93,7 +93,8 @@ pub fn function(expression: &str) -> Option<String> {
         body = parser.expression(0)?;
     }
     let parameter = if body.contains(READER) { READER } else { "()" };
-    Some(format!("{parameter}=>{body}"))
+    // In brackets: the engine compiles it at once.
+    Some(format!("({parameter}=>{body})"))
 }
 
 struct Parser<'a> {
@@ -246,18 +247,18 @@ mod tests {
     #[test]
     fn what_only_reads_is_written_for_the_hook() {
         let cases = [
-            ("i", "()=>i"),
-            (" this ", "()=>this"),
-            ("a.b", "__b=>__b.get(a,'b')"),
-            ("a.b[i].c", "__b=>__b.get(__b.get(__b.get(a,'b'),i),'c')"),
-            ("a['x y']", "__b=>__b.get(a,'x y')"),
-            ("i + 1", "__b=>__b.primitive(i)+1"),
-            ("-x * (y - 2)", "__b=>-__b.primitive(x)*(__b.primitive(y)-2)"),
-            ("a === b && !c", "()=>a===b&&!c"),
-            ("a ? b.c : 1.5", "__b=>a?__b.get(b,'c'):1.5"),
-            ("s.length >= 3", "__b=>__b.primitive(__b.get(s,'length'))>=3"),
-            ("'it' + s", "__b=>'it'+__b.primitive(s)"),
-            ("null", "()=>null"),
+            ("i", "(()=>i)"),
+            (" this ", "(()=>this)"),
+            ("a.b", "(__b=>__b.get(a,'b'))"),
+            ("a.b[i].c", "(__b=>__b.get(__b.get(__b.get(a,'b'),i),'c'))"),
+            ("a['x y']", "(__b=>__b.get(a,'x y'))"),
+            ("i + 1", "(__b=>__b.primitive(i)+1)"),
+            ("-x * (y - 2)", "(__b=>-__b.primitive(x)*(__b.primitive(y)-2))"),
+            ("a === b && !c", "(()=>a===b&&!c)"),
+            ("a ? b.c : 1.5", "(__b=>a?__b.get(b,'c'):1.5)"),
+            ("s.length >= 3", "(__b=>__b.primitive(__b.get(s,'length'))>=3)"),
+            ("'it' + s", "(__b=>'it'+__b.primitive(s))"),
+            ("null", "(()=>null)"),
         ];
         for (text, expected) in cases {
             assert_eq!(function(text).as_deref(), Some(expected), "{text}");
