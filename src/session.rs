@@ -8,7 +8,6 @@
 mod breakpoints;
 mod data;
 mod effect;
-mod expression;
 mod frames;
 mod gather;
 mod inspect;
