@@ -198,3 +198,197 @@ class Point(gdb.Breakpoint):
         except gdb.error:
             # A breakpoint that stops does so where its condition can't be evaluated.
             return True
+
+
+class Calls:
+    """Functions whose calls are told: a breakpoint behind each one's prologue, one at each of its returns."""
+
+    most, told = 0, 0
+    # Of each thread, the calls that are told and not left: their numbers, each with the address where its frame begins.
+    open = {}
+    # Where returns are: a function, and how far into it.
+    returns = []
+
+    @staticmethod
+    def watch(globs, most):
+        Calls.most, Calls.told, Calls.open, Calls.returns = most, 0, {}, []
+        places = {place for glob in globs for place in Calls.matching(glob)}
+        if not places:
+            raise gdb.GdbError("no function of this program is called like that")
+        if len(places) > MOST_FUNCTIONS:
+            raise gdb.GdbError("%d functions are called like that: %d at most" % (len(places), MOST_FUNCTIONS))
+        starts = set()
+        for file, name in sorted(places):
+            try:
+                entered = Entry(function=name, source=file, internal=True)
+            except gdb.error:
+                continue
+            bugeye_hook.all.append(entered)
+            starts.update(Calls.function_at(location.address) for location in entered.locations)
+        for function in starts:
+            if function is not None:
+                Calls.add_returns(function)
+
+    @staticmethod
+    def matching(glob):
+        """Files and names of functions, as gdb writes them."""
+        literal = max(re.split(r"[*?\[\]]", glob), key=len)
+        words = ["--name", re.sub(r"([.^$\\*\[\]])", r"\\\1", literal)] if literal else []
+        whole = re.compile(fnmatch.translate(glob))
+        anywhere = "::" in glob and not glob.startswith("*")
+        for file in gdb.execute_mi("-symbol-info-functions", *words)["symbols"].get("debug", ()):
+            if not anywhere and not Calls.is_own(file["fullname"]):
+                continue
+            for symbol in file["symbols"]:
+                name = Calls.bare(symbol["name"])
+                if whole.match(name) or "::" not in glob and whole.match(Calls.last(name)):
+                    yield file["fullname"], symbol["name"]
+
+    @staticmethod
+    def is_own(file):
+        foreign = ("/usr/", "/rustc/", "/lib/")
+        return not file.startswith(foreign) and "/.cargo/" not in file and "/rustlib/" not in file and os.path.isfile(file)
+
+    @staticmethod
+    def bare(name):
+        """A name without its parameters."""
+        depth = 0
+        for at, letter in enumerate(name):
+            depth += (letter == "<") - (letter == ">" and name[at - 1] != "-")
+            if letter == "(" and depth == 0 and at and not name.startswith("(anonymous namespace)", at):
+                return name[:at]
+        return name
+
+    @staticmethod
+    def last(name):
+        depth, start = 0, 0
+        for at, letter in enumerate(name):
+            depth += (letter == "<") - (letter == ">")
+            if depth == 0 and name.startswith("::", at):
+                start = at + 2
+        return name[start:]
+
+    @staticmethod
+    def function_at(pc):
+        block = gdb.block_for_pc(pc)
+        while block is not None and block.function is None:
+            block = block.superblock
+        return block and (block.function, block.start, block.end)
+
+    @staticmethod
+    def add_returns(place):
+        function, start, end = place
+        code = gdb.selected_inferior().architecture().disassemble(start, end - 1)
+        for instruction in code:
+            words = instruction["asm"].split()
+            if words and words[-1 if words[0] in ("repz", "rep", "bnd") else 0].startswith("ret"):
+                Calls.returns.append((function, instruction["addr"] - start))
+                # Computed anew when the program is moved to where it will run.
+                made = Return("*$_bugeye_return(%d)" % (len(Calls.returns) - 1), internal=True)
+                bugeye_hook.all.append(made)
+
+    @staticmethod
+    def left(thread, base):
+        """Takes away the calls whose frames are gone, and answers with the one of this frame if there is one."""
+        calls = Calls.open.setdefault(thread, [])
+        found = None
+        # What is further away is another stack.
+        while calls and calls[-1][1] <= base < calls[-1][1] + (16 << 20):
+            call, start = calls.pop()
+            if start == base:
+                return call
+            bugeye_hook.write(["r", call, bugeye_hook.micros(), ["it was left by an exception or a jump"]])
+        return found
+
+    @staticmethod
+    def returned(frame, kind):
+        """The value that a function is about to return; None where there is none."""
+        kind = kind.strip_typedefs()
+        size = kind.sizeof
+        if kind.code == gdb.TYPE_CODE_VOID or size == 0:
+            return None
+        intel = frame.architecture().name().startswith("i386:x86-64")
+        whole = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_ENUM, gdb.TYPE_CODE_CHAR, gdb.TYPE_CODE_PTR)
+        if kind.code in whole + (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF) and size <= 8:
+            bits = int(frame.read_register("rax" if intel else "x0"))
+        elif kind.code == gdb.TYPE_CODE_FLT and size in (4, 8):
+            register = frame.read_register("xmm0" if intel else "v0")
+            bits = int(register["v2_int64"][0] if intel else register["d"]["u"][0])
+        else:
+            return ["a value of type %s is not read where it is returned" % kind]
+        bytes = (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        return bugeye_hook.told(gdb.Value(bytes, kind), [0])
+
+
+class Entry(gdb.Breakpoint):
+    """A function is entered."""
+
+    def stop(self):
+        try:
+            self.enter()
+        except Exception:
+            pass
+        return False
+
+    def enter(self):
+        frame = gdb.newest_frame()
+        if Calls.told >= Calls.most or frame.type() == gdb.INLINE_FRAME:
+            return
+        function, caller = frame.function(), frame.older()
+        thread, base = bugeye_hook.thread(), int(caller.read_register("sp"))
+        Calls.left(thread, base)
+        calls = Calls.open[thread]
+        Calls.told += 1
+        opened = [0]
+        arguments = [[symbol.name, self.value(symbol, frame, opened)] for symbol in self.arguments(frame)]
+        place = bugeye_hook.frame(frame)[:2] + [function.line]
+        bugeye_hook.write(["c", Calls.told, bugeye_hook.micros(), thread, len(calls), place, arguments])
+        calls.append((Calls.told, base))
+
+    @staticmethod
+    def arguments(frame):
+        block = frame.block()
+        while block.function is None:
+            block = block.superblock
+        return [symbol for symbol in block if symbol.is_argument and symbol.name]
+
+    @staticmethod
+    def value(symbol, frame, opened):
+        try:
+            return bugeye_hook.told(symbol.value(frame), opened)
+        except Exception as error:
+            return [str(error)]
+
+
+class Return(gdb.Breakpoint):
+    """A function is about to return."""
+
+    def stop(self):
+        try:
+            self.leave()
+        except Exception:
+            pass
+        return False
+
+    def leave(self):
+        frame = gdb.newest_frame()
+        thread = gdb.selected_thread().global_num
+        above = 8 if frame.architecture().name().startswith("i386:x86-64") else 0
+        call = Calls.left(thread, int(frame.read_register("sp")) + above)
+        if call is not None:
+            value = Calls.returned(frame, frame.function().type.target())
+            bugeye_hook.write(["r", call, bugeye_hook.micros(), value])
+
+
+class Where(gdb.Function):
+    """Where a return is, wherever the program is."""
+
+    def __init__(self):
+        super().__init__("_bugeye_return")
+
+    def invoke(self, number):
+        function, offset = Calls.returns[int(number)]
+        return int(function.value().address) + offset
+
+
+Where()
