@@ -2,6 +2,8 @@
 //!
 //! Apart from the walk that reads them: what is left out is decided once all is there.
 
+use serde_json::Value as Json;
+
 use crate::model::{Value, Variable, View};
 use crate::render::{cut, quoted};
 
@@ -92,6 +94,41 @@ impl Budget {
             children,
         }
     }
+}
+
+/// A value that was told with its parts, in the form of hooks (`trace/sink.rs`), as a look would show it.
+pub(crate) fn told(record: &Json) -> Value {
+    let mut nodes = Vec::new();
+    let root = add(&mut nodes, String::new(), record, 0);
+    Budget::new(View::default()).value(&nodes, root)
+}
+
+fn add(nodes: &mut Vec<Node>, name: String, record: &Json, depth: u32) -> usize {
+    let text = |key: &str| record.get(key).and_then(Json::as_str).map(Into::into);
+    let parts = record.get("parts").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let plain = record.as_str().map(Into::into);
+    nodes.push(Node {
+        name,
+        text: plain.or_else(|| text("value")).unwrap_or_default(),
+        kind: text("type"),
+        reference: 0,
+        total: record.get("count").and_then(Json::as_u64),
+        depth,
+        children: Vec::new(),
+        expanded: record.is_object(),
+        opaque: record.is_object(),
+        from: 0,
+        more: record.get("more").and_then(Json::as_bool).unwrap_or(false),
+    });
+    let node = nodes.len() - 1;
+    for part in parts {
+        let name = part.get(0).and_then(Json::as_str).unwrap_or_default().to_string();
+        let child = add(nodes, name, part.get(1).unwrap_or(&Json::Null), depth + 1);
+        if let Some(node) = nodes.get_mut(node) {
+            node.children.push(child);
+        }
+    }
+    node
 }
 
 fn word(text: &str) -> String {

@@ -3,7 +3,9 @@
 //! - `["t",ID,"name"]`: a thread, before its first hit.
 //! - `["s",ID,[["function","file",LINE],…]]`: a way to a hit, innermost first, before the first hit that has it.
 //! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`,
-//!   one in the debugger's own words, with its type, `["value","type"]`.
+//!   one in the debugger's own words, with its type, `["value","type"]`, and one whose text says little without its parts
+//!   `{"value":"…","type":"…","parts":[["name",value],…],"count":ALL,"more":false}`. Texts may be cut beyond what is shown.
+//! - `["o",…]`: a note of the hook to itself.
 //! - `["c",CALL,MICROS,THREAD,DEPTH,["function","file",LINE],[["name",value],…]]`: a function was entered, with its
 //!   arguments as the values of hits are written. CALL is its number in the trace, DEPTH counts told calls around it.
 //! - `["r",CALL,MICROS,value]`: it was left; the value is `null` where there is none, `["raised E: text"]` after an
@@ -17,7 +19,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::adapters::Quirks;
-use crate::model::{Hit, HitFrame, Reading};
+use crate::model::{Hit, HitFrame, Reading, View};
+use crate::render::{cut, quoted};
+use crate::session::{first_lines, told};
 
 /// Reads what a hook wrote, as it grows.
 #[derive(Debug)]
@@ -79,6 +83,7 @@ impl Reader {
                     frames: way.as_u64().and_then(|way| self.ways.get(&way)).cloned().unwrap_or_default(),
                 });
             }
+            Some([Value::String(kind), ..]) if kind == "o" => {}
             _ => self.unreadable += 1,
         }
     }
@@ -97,12 +102,27 @@ fn frame(record: &Value, quirks: &Quirks) -> Option<HitFrame> {
 
 fn reading(record: &Value, quirks: &Quirks) -> Reading {
     match record {
-        Value::String(text) => Reading { text: text.clone(), why: None },
+        Value::String(text) => Reading { text: shown(text), why: None },
         Value::Array(parts) => match parts.as_slice() {
-            [Value::String(text), Value::String(kind)] => Reading { text: (quirks.tidy)(text, Some(kind)), why: None },
-            parts => Reading::unavailable(parts.first().and_then(Value::as_str).unwrap_or_default()),
+            [Value::String(text), Value::String(kind)] => {
+                Reading { text: shown(&(quirks.tidy)(text, Some(kind))), why: None }
+            }
+            parts => {
+                let why = parts.first().and_then(Value::as_str).unwrap_or_default();
+                Reading::unavailable((quirks.error_text)(&first_lines(why)))
+            }
         },
+        Value::Object(_) => Reading { text: told(record).flat(), why: None },
         other => Reading { text: other.to_string(), why: None },
+    }
+}
+
+/// A text as `print` has it: harmless, and no longer than a value may be.
+fn shown(text: &str) -> String {
+    let text = quoted(text);
+    match cut(&text, View::default().chars as usize) {
+        (_, 0) => text,
+        (head, _) => format!("{head}…"),
     }
 }
 
