@@ -306,8 +306,238 @@ def make(path, most, depth):
             pass
         return hit(found)
 
+    # Calls
+
+    def glob_test(globs):
+        """Whether a function is told: by its whole name, with its module, or by a part of it in the program's own code."""
+        import fnmatch, re, sysconfig
+
+        names = [(glob, re.compile(fnmatch.translate(glob)).match, "." in glob and not glob.startswith("*")) for glob in globs]
+        paths = [sysconfig.get_paths().get(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+        library = tuple(os.path.join(path, "") for path in paths if path)
+
+        def is_told(frame):
+            code = frame.f_code
+            # A module's or class's body is no function, nor is a loop in brackets.
+            if not code.co_flags & 2 or code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
+                return False
+            file = code.co_filename
+            if "/debugpy/" in file or (frames_of.get(code) or known_frame(frame))[1]:
+                return False
+            own = not file.startswith(library) and not file.startswith("<")
+            qualified = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
+            whole = "%s.%s" % (frame.f_globals.get("__name__", ""), qualified)
+            for glob, match, anywhere in names:
+                if (own or anywhere) and match(whole):
+                    return whole
+                if own and (match(qualified) or ("." not in glob and match(code.co_name))):
+                    return whole
+            return False
+
+        return is_told
+
+    def arguments_of(frame):
+        code, values = frame.f_code, frame.f_locals
+        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+        names = code.co_varnames[:count]
+        return ",".join("[%s,%s]" % (quote(name), shown(values[name])) for name in names if name in values)
+
+    class Calls:
+        """The calls of told functions: a stack for each thread, numbers for the whole process."""
+
+        def __init__(self, globs, most):
+            self.is_told, self.most, self.on = glob_test(globs), most, True
+            self.codes, self.open, self.count = {}, {}, itertools.count(1)
+
+        def told(self, frame):
+            code = frame.f_code
+            known = self.codes.get(code)
+            if known is None:
+                known = self.codes[code] = self.is_told(frame)
+            return known
+
+        def stack(self):
+            try:
+                return state.local.stack
+            except AttributeError:
+                state.local.stack = stack = []
+                return stack
+
+        def enter(self, frame, name):
+            if next(self.count) > self.most:
+                self.stop()
+                return
+            number, stack, code = next(state.call_numbers), self.stack(), frame.f_code
+            arguments, thread = arguments_of(frame), thread_number()
+            place = "[%s,%s,%d]" % (quote(name), quote(frames_of[code][3]), code.co_firstlineno)
+            micros = (clock() - state.origin) // 1000
+            tell('["c",%d,%d,%d,%d,%s,[%s]]\n' % (number, micros, thread, len(stack), place, arguments))
+            self.open[id(frame)] = number
+            stack.append(id(frame))
+
+        def resume(self, frame):
+            if id(frame) in self.open:
+                self.stack().append(id(frame))
+
+        def pause(self, frame):
+            stack = self.stack()
+            if id(frame) in stack:
+                del stack[stack.index(id(frame)) :]
+
+        def leave(self, frame, value):
+            self.pause(frame)
+            number = self.open.pop(id(frame), None)
+            if number is not None and self.on:
+                tell('["r",%d,%d,%s]\n' % (number, (clock() - state.origin) // 1000, value))
+
+        def stop(self):
+            self.on = False
+            self.off()
+
+    def raised(error):
+        return failed(error).replace('["', '["raised ', 1)
+
+    def watch_calls(calls):
+        """From Python 3.12 on, in all threads at once."""
+        monitoring = sys.monitoring
+        events = monitoring.events
+        tool = next(tool for tool in (2, 4, 3, 5) if monitoring.get_tool(tool) is None)
+        monitoring.use_tool_id(tool, "bugeye")
+
+        def frame_of(code):
+            frame = sys._getframe(2)
+            return frame if frame.f_code is code else None
+
+        def on_start(code, offset):
+            frame = frame_of(code)
+            name = frame is not None and calls.told(frame)
+            if not name:
+                return monitoring.DISABLE
+            calls.enter(frame, name)
+
+        def on_resume(code, offset, *rest):
+            if calls.codes.get(code):
+                calls.resume(frame_of(code))
+
+        def on_yield(code, offset, value):
+            if calls.codes.get(code):
+                calls.pause(frame_of(code))
+
+        def on_return(code, offset, value):
+            if calls.codes.get(code):
+                calls.leave(frame_of(code), shown(value))
+
+        def on_unwind(code, offset, error):
+            if calls.codes.get(code):
+                calls.leave(frame_of(code), raised(error))
+
+        handlers = {
+            events.PY_START: on_start,
+            events.PY_RESUME: on_resume,
+            events.PY_THROW: on_resume,
+            events.PY_YIELD: on_yield,
+            events.PY_RETURN: on_return,
+            events.PY_UNWIND: on_unwind,
+        }
+        for event, handler in handlers.items():
+            monitoring.register_callback(tool, event, handler)
+        monitoring.set_events(tool, sum(handlers))
+
+        def off():
+            monitoring.set_events(tool, 0)
+
+        return off
+
+    def profile_calls(calls):
+        """Before, thread by thread: those that come begin with it, the main one is interrupted for it."""
+        import ctypes, opcode
+
+        returns, yields = opcode.opmap["RETURN_VALUE"], {opcode.opmap["YIELD_VALUE"], opcode.opmap.get("YIELD_FROM")}
+        texts, errors = {}, {}
+
+        def operation(frame):
+            code = frame.f_code
+            text = texts.get(code)
+            if text is None:
+                text = texts[code] = code.co_code
+            return text[frame.f_lasti : frame.f_lasti + 2]
+
+        def is_begun(frame):
+            if frame.f_lasti < 0:
+                return False
+            if RESUME is None:
+                return True
+            return operation(frame) != bytes((RESUME, 0))
+
+        def follow(frame):
+            """Learns of exceptions in a frame, beside what the debugger itself does there."""
+            inner = frame.f_trace
+            if inner is None and not frame.f_code.co_flags & 0x2A0:
+                frame.f_trace_lines = False
+
+            def trace(frame, event, argument):
+                nonlocal inner
+                if event == "exception":
+                    errors[id(frame)] = argument[1]
+                elif event == "line":
+                    errors.pop(id(frame), None)
+                if inner is not None:
+                    answer = inner(frame, event, argument)
+                    inner = frame.f_trace if frame.f_trace is not trace else answer or inner
+                return trace
+
+            frame.f_trace = trace
+
+        def profile(frame, event, argument):
+            if event == "call":
+                if not calls.on:
+                    return sys.setprofile(None)
+                name = calls.told(frame)
+                if not name:
+                    return
+                if is_begun(frame):
+                    calls.resume(frame)
+                else:
+                    follow(frame)
+                    calls.enter(frame, name)
+            elif event == "return" and calls.codes.get(frame.f_code):
+                last = operation(frame)[:1]
+                error = errors.pop(id(frame), None)
+                if last and last[0] == returns:
+                    calls.leave(frame, shown(argument))
+                elif last and last[0] in yields and error is None:
+                    calls.pause(frame)
+                elif isinstance(error, BaseException):
+                    calls.leave(frame, raised(error))
+                else:
+                    calls.leave(frame, '["raised an exception"]')
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+        def in_main(_):
+            if calls.on:
+                sys.setprofile(profile)
+            return 0
+
+        calls.kept = in_main
+        threading.setprofile(profile)
+        if threading.current_thread() is threading.main_thread():
+            in_main(None)
+        else:
+            ctypes.pythonapi.Py_AddPendingCall(in_main, None)
+
+        def off():
+            threading.setprofile(None)
+            sys.setprofile(None)
+
+        return off
+
+    def calls(globs, most):
+        told = Calls(globs, most)
+        told.off = watch_calls(told) if hasattr(sys, "monitoring") else profile_calls(told)
+        entry.told = told
+
     state.out = open_sink()
     begin()
     os.register_at_fork(after_in_child=begin)
-    entry.point = point
+    entry.point, entry.calls = point, calls
     return entry
