@@ -112,7 +112,8 @@ impl Session {
 
     fn trace_command(&mut self, line: &str, step: Step) {
         let expression = (self.adapter.quirks.raw)(line);
-        let arguments = json!({ "expression": expression, "context": "repl" });
+        // For the processes that the program will start too, where they are debugged.
+        let arguments = json!({ "expression": expression, "context": "repl", "everywhere": true });
         self.request("evaluate", arguments, Pending::Trace(step), self.limits.request);
     }
 
@@ -242,7 +243,8 @@ impl Session {
         let (traced, rest): (Vec<u32>, Vec<u32>) = ids.iter().partition(|id| is_trace(**id));
         if tracing.means.is_some() {
             // A hook stops the program only when it has seen enough.
-            let full = !traced.is_empty() || (rest.is_empty() && body.reason.contains("breakpoint"));
+            let own = rest.is_empty() && body.reason == "breakpoint" && tracing.left.is_some();
+            let full = !traced.is_empty() || own;
             if full {
                 self.trace_is_full(body);
             }
