@@ -7,7 +7,7 @@ def make(path, most, depth, plain):
     out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     clock, began = time.perf_counter_ns, time.perf_counter_ns()
     points, ways, threads, made_here, passes, state = {}, {}, {}, [], {}, {"left": most}
-    walks, missing = {}, {}
+    walks, missing, failed = {}, {}, {}
     target = lldb.debugger.GetSelectedTarget()
     dynamic = lldb.eDynamicDontRunTarget
     version = lldb.debugger.GetVersionString().partition("version ")[2].split(".")[0]
@@ -223,16 +223,25 @@ def make(path, most, depth, plain):
     # -- points
 
     def hit(frame, location, extra, internal):
-        point, every, texts = points[location.GetBreakpoint().GetID()]
+        point, when, every, texts = points[location.GetBreakpoint().GetID()]
         try:
             passes[point] = count = passes.get(point, 0) + 1
+            if when and count == 1:
+                # LLDB takes a condition that it can't evaluate for true.
+                error = frame.EvaluateExpression(when).GetError()
+                said = error.GetCString() or "it fails"
+                words = re.search("<user expression [^ ]* (?:error: )?(.+)", said)
+                failed[point] = error.Fail() and (words[1] if words else said)
             if count % every or state["left"] < 0:
                 return state["left"] < 0
             thread = frame.GetThread()
             number = thread_of(thread)
             way = way_of(thread, frame) if depth else 0
             opened = [0]
-            seen = [read(frame, text, is_name, opened) for text, is_name in texts]
+            if failed.get(point):
+                seen = [["the condition can't be evaluated: " + failed[point]] for _ in texts]
+            else:
+                seen = [read(frame, text, is_name, opened) for text, is_name in texts]
             write([point, micros(), number, way, seen])
         except Exception as error:
             write([point, micros(), 0, 0, [[str(error)] for _ in texts]])
@@ -249,7 +258,7 @@ def make(path, most, depth, plain):
             made = target.BreakpointCreateByLocation(file, line)
         if when:
             made.SetCondition(when)
-        points[made.GetID()] = (point, every, [(text, text.isidentifier()) for text in texts])
+        points[made.GetID()] = (point, when, every, [(text, text.isidentifier()) for text in texts])
         made.SetScriptCallbackFunction("bugeye_hook.hit")
         made_here.append(made)
         made.AddName("bugeye_%d" % point)
