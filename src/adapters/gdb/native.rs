@@ -67,6 +67,7 @@ pub const NATIVES: Natives = Natives {
         arm: Arm::Command { set: set_point, read: bound_line, disarm: "python bugeye_hook.remove()" },
         // What would call or assign is refused by gdb itself, and told so.
         reads: |_| true,
+        beside: None,
         calls: Some(|hook| {
             let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
             vec![format!("python Calls.watch([{}], {})", globs.join(", "), hook.most_calls)]

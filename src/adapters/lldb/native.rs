@@ -53,6 +53,7 @@ pub const NATIVES: Natives = Natives {
         prepare: |hook, _| prepare(hook, true),
         arm: Arm::Command { set, read: bound_line, disarm: "script import bugeye_hook; bugeye_hook.remove()" },
         reads: |text| is_pure(text) && !has_two_words(text),
+        beside: None,
         calls: Some(|hook| {
             let globs: Vec<String> = hook.calls.iter().map(|glob| python(glob)).collect();
             let globs = globs.join(", ");
