@@ -4,6 +4,7 @@
 //! armed. Else each hit is a stop that nobody is told of: a look, and on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
@@ -239,13 +240,20 @@ impl Session {
 
     /// A stop at traced points: their values are asked for. Answers whether it was taken.
     pub(super) fn take_for_trace(&mut self, body: &StoppedBody, ids: &[u32]) -> bool {
+        if (self.adapter.quirks.condition_error)(body).is_some() {
+            return false;
+        }
         let Some(tracing) = &mut self.tracing else { return false };
         let (traced, rest): (Vec<u32>, Vec<u32>) = ids.iter().partition(|id| is_trace(**id));
         if tracing.means.is_some() {
-            // A hook stops the program only when it has seen enough.
+            // A hook stops the program only when it has seen enough, or where its condition could not be evaluated.
             let full = !traced.is_empty() || (rest.is_empty() && body.reason.contains("breakpoint"));
             if full {
+                let conditions = tracing.conditions(&traced);
                 self.trace_is_full(body);
+                for (id, condition) in conditions {
+                    self.check_condition_here(id, condition);
+                }
             }
             return full;
         }
@@ -266,7 +274,12 @@ impl Session {
             return true;
         }
         let wanted = |id: &u32| tracing.points.iter().find(|point| point.id == *id);
-        let expressions = points.iter().filter_map(wanted).flat_map(|point| point.expressions.clone()).collect();
+        let mut expressions: Vec<String> =
+            points.iter().filter_map(wanted).flat_map(|point| point.expressions.clone()).collect();
+        if !self.adapter.quirks.tells_condition_errors {
+            // A condition that fails stops too: such a stop is no hit.
+            expressions.extend(tracing.conditions(&traced).into_iter().map(|(_, condition)| condition));
+        }
         let look = Look { frames: tracing.frames.max(1), expressions, view: View::default(), ..Look::default() };
         tracing.current = Some(Collecting { body: body.clone(), points, rest });
         let thread = body.thread_id.unwrap_or(1);
@@ -282,16 +295,28 @@ impl Session {
         self.standing = None;
         let Some(tracing) = &mut self.tracing else { return self.go_on(Some(seen.thread.id)) };
         let Some(collecting) = tracing.current.take() else { return };
-        let mut values = seen.values.into_iter().map(|(_, value)| match value {
+        let values = seen.values.into_iter().map(|(_, value)| match value {
             Ok(value) => Reading { text: value.flat(), why: None },
             Err(why) => Reading::unavailable(why.trim_start_matches('\0')),
         });
-        let frames: Vec<HitFrame> = seen
+        let frames: Arc<[HitFrame]> = seen
             .frames
             .into_iter()
             .filter(|frame| tracing.frames > 0 && !frame.runtime)
             .map(|frame| HitFrame { function: frame.function, file: frame.file, line: frame.line })
             .collect();
+        let asked =
+            |id: &u32| tracing.points.iter().find(|point| point.id == *id).map_or(0, |point| point.expressions.len());
+        let mut values: Vec<Reading> = values.collect();
+        let conditions = values.split_off(values.len().min(collecting.points.iter().map(asked).sum()));
+        if let Some(why) = conditions.into_iter().find_map(|reading| reading.why) {
+            self.make_standing(collecting.body.thread_id, Reason::Breakpoint { ids: Vec::new(), hit: 0 });
+            if let Some(standing) = &mut self.standing {
+                standing.condition_failed = Some(why);
+            }
+            return;
+        }
+        let mut values = values.into_iter();
         for id in collecting.points {
             let Some(point) = tracing.points.iter().find(|point| point.id == id) else { continue };
             let hit = Hit {
@@ -331,6 +356,14 @@ impl Session {
     /// The thread whose hit is being looked at.
     pub(super) fn collecting_thread(&self) -> Option<i64> {
         self.tracing.as_ref()?.current.as_ref()?.body.thread_id
+    }
+}
+
+impl Tracing {
+    /// The conditions of these points, by their wishes' ids.
+    fn conditions(&self, wishes: &[u32]) -> Vec<(u32, String)> {
+        let of = |id: &u32| self.points.iter().find(|point| TRACE_ID - point.id == *id);
+        wishes.iter().filter_map(|id| Some((*id, of(id)?.when.clone()?))).collect()
     }
 }
 
