@@ -5,8 +5,10 @@
 
 pub mod calls;
 mod collector;
+mod library;
 pub mod shape;
 pub mod sink;
 pub mod told;
 
 pub use collector::{Collector, Course, Seen};
+pub use library::{Observed, Options, RuntimeFeedback, WatchPoint, runtime_feedback, runtime_feedback_async};

@@ -135,12 +135,12 @@ impl Traced {
         let mut stops: Vec<StopLine> = run.stops.iter().map(StopLine::new).collect();
         let (exit, state) = match &run.outcome {
             Outcome::Ended(ending) => (Some(ending.clone()), SessionState::Exited),
-            Outcome::Stopped(stop) => {
-                if run.end.is_none() {
-                    stops.push(StopLine::new(stop));
-                }
+            Outcome::Stopped(stop) if !run.alone || run.end.is_none() => {
+                stops.push(StopLine::new(stop));
                 (None, SessionState::Stopped)
             }
+            _ if run.alone => (None, SessionState::Exited),
+            Outcome::Stopped(_) => (None, SessionState::Stopped),
             Outcome::Running => (None, SessionState::Running),
         };
         let limit = run.end.as_ref().map(|end| match end {
@@ -211,9 +211,10 @@ impl Traced {
         }
         match (&self.exit, &self.limit) {
             (Some(ending), _) => page.line(ending_line(ending)),
-            (None, Some(limit)) if self.state == SessionState::Stopped => page.line(format!("stopped: {limit}")),
-            (None, Some(limit)) => page.line(format!("ended early: {limit}")),
-            (None, None) => page.line(self.state),
+            (None, Some(limit)) if self.state == SessionState::Exited => page.line(format!("ended early: {limit}")),
+            (None, Some(limit)) => page.line(limit),
+            (None, None) if self.stops.is_empty() => page.line(self.state),
+            (None, None) => {}
         }
         if let Some(output) = &self.output {
             output.render(page);

@@ -88,6 +88,8 @@ pub struct Course {
     /// Stops that were no hits, such as a crash, on the way to the end.
     pub stops: Vec<Stop>,
     pub end: Option<End>,
+    /// It was a program's own session, which ends with it.
+    pub alone: bool,
     pub took: Duration,
     /// Where all hits are, in the form of [`sink`].
     pub file: PathBuf,
@@ -121,9 +123,13 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         calls: plan.calls.clone(),
         most_calls: plan.most_calls,
     };
-    let armed = live.handle.ask(Op::Trace { points: plan.points.clone(), hook }).await?;
-    let Answer::Traced { way, .. } = armed else { return Err(Failure::internal("a trace was not armed")) };
-    let way = if plan.points.is_empty() && plan.calls.is_empty() { "stops" } else { way };
+    let way = if plan.points.is_empty() && plan.calls.is_empty() {
+        "stops"
+    } else {
+        let armed = live.handle.ask(Op::Trace { points: plan.points.clone(), hook }).await?;
+        let Answer::Traced { way, .. } = armed else { return Err(Failure::internal("a trace was not armed")) };
+        way
+    };
     set_watches(live, &plan).await?;
     let tail = Tail { path: path.clone(), file: None, own: None, reader: sink::Reader::new(&live.adapter.quirks) };
     let collector = Collector::new(plan.points.iter().chain(&plan.watched).cloned().collect());
@@ -134,11 +140,12 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         match intake.run(live).await? {
             Err(end) => break (Outcome::Running, Some(end)),
             Ok(Outcome::Stopped(stop)) => {
+                let changed = intake.take_change(&stop).await;
                 if intake.is_full() {
                     let enough = End::Enough(format!("{} hits were asked for", plan.limits.most));
                     break (Outcome::Stopped(stop), Some(enough));
                 }
-                if intake.take_change(&stop).await {
+                if changed {
                     continue;
                 }
                 if !plan.alone || stops.len() >= MOST_STOPS {
@@ -161,7 +168,8 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
     let bindings = live.handle.snapshot.borrow().traced.clone();
     let unreadable = intake.tail.reader.unreadable;
     let Intake { collector, calls, .. } = intake;
-    Ok(Course { collector, calls, bindings, way, outcome, stops, end, took, file: path, unreadable })
+    let alone = plan.alone;
+    Ok(Course { collector, calls, alone, bindings, way, outcome, stops, end, took, file: path, unreadable })
 }
 
 /// A session may be traced several times.
@@ -314,7 +322,7 @@ impl Intake<'_> {
         };
         self.tail.write(&hit);
         self.take(hit).await;
-        !self.is_full()
+        true
     }
 }
 

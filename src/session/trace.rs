@@ -247,7 +247,8 @@ impl Session {
         let (traced, rest): (Vec<u32>, Vec<u32>) = ids.iter().partition(|id| is_trace(**id));
         if tracing.means.is_some() {
             // A hook stops the program only when it has seen enough, or where its condition could not be evaluated.
-            let full = !traced.is_empty() || (rest.is_empty() && body.reason.contains("breakpoint"));
+            let own = rest.is_empty() && body.reason == "breakpoint" && tracing.left.is_some();
+            let full = !traced.is_empty() || own;
             if full {
                 let conditions = tracing.conditions(&traced);
                 self.trace_is_full(body);

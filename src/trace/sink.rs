@@ -3,8 +3,8 @@
 //! - `["t",ID,"name"]`: a thread, before its first hit.
 //! - `["s",ID,[["function","file",LINE],…]]`: a way to a hit, innermost first, before the first hit that has it.
 //! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`,
-//!   one in the debugger's own words, with its type, `["value","type"]`, and one whose text says little without its parts
-//!   `{"value":"…","type":"…","parts":[["name",value],…],"count":ALL,"more":false}`. Texts may be cut beyond what is shown.
+//!   one in the debugger's own words, with its type, `["value","type"]`, and with its parts, where the words say little
+//!   without them, `["value","type",TOTAL,[["name",value],…]]`; a total that is not known is `null`. Texts may be cut beyond what is shown.
 //! - `["o",…]`: a note of the hook to itself.
 //! - `["c",CALL,MICROS,THREAD,DEPTH,["function","file",LINE],[["name",value],…]]`: a function was entered, with its
 //!   arguments as the values of hits are written. CALL is its number in the trace, DEPTH counts told calls around it.
@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 
 use crate::adapters::Quirks;
 use crate::model::{Crossing, Hit, HitFrame, Reading};
-use crate::render::{cut, quoted};
-use crate::session::{first_lines, told};
+use crate::render::quoted;
+use crate::session::{Told, first_lines};
 
 /// Texts up to this length are shown whole.
 const SHORT: usize = 200;
@@ -192,7 +192,7 @@ fn frame(record: &Value, quirks: &Quirks) -> Option<HitFrame> {
 fn named(record: &Value, quirks: &Quirks) -> HitFrame {
     let text = |index: usize| record.get(index).and_then(Value::as_str).filter(|text| !text.is_empty());
     HitFrame {
-        function: (quirks.function_name)(text(0).unwrap_or_default()),
+        function: quoted(&(quirks.function_name)(text(0).unwrap_or_default())),
         file: text(1).map(Into::into),
         line: record.get(2).and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok()),
     }
@@ -236,29 +236,38 @@ impl Writer {
     }
 }
 
+/// As `print` would show it.
 fn reading(record: &Value, quirks: &Quirks) -> Reading {
     match record {
         Value::String(text) => Reading { text: shown(text), why: None },
-        Value::Array(parts) => match parts.as_slice() {
-            [Value::String(text), Value::String(kind)] => {
-                Reading { text: shown(&(quirks.tidy)(text, Some(kind))), why: None }
-            }
-            parts => {
-                let why = parts.first().and_then(Value::as_str).unwrap_or_default();
-                Reading::unavailable((quirks.error_text)(&first_lines(why)))
-            }
-        },
-        Value::Object(_) => Reading { text: told(record).flat(), why: None },
+        Value::Array(parts) if parts.len() < 2 => {
+            let why = parts.first().and_then(Value::as_str).unwrap_or_default();
+            Reading::unavailable((quirks.error_text)(&first_lines(why)))
+        }
+        Value::Array(_) => Reading { text: told(record).value(quirks).flat(), why: None },
         other => Reading { text: other.to_string(), why: None },
     }
 }
 
-/// A text as `print` has it: harmless, and no longer than a value may be.
+/// A text that is short and harmless stays as it is.
 fn shown(text: &str) -> String {
-    let text = quoted(text);
-    match cut(&text, SHORT) {
-        (_, 0) => text,
-        (head, _) => format!("{head}…"),
+    if text.len() <= SHORT && text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return text.to_string();
+    }
+    Told { text: text.into(), ..Told::default() }.value(&Quirks::PLAIN).flat()
+}
+
+fn told(record: &Value) -> Told {
+    let Value::Array(fields) = record else {
+        return Told { text: record.as_str().unwrap_or_default().into(), ..Told::default() };
+    };
+    let part = |part: &Value| Some((part.get(0)?.as_str()?.to_string(), told(part.get(1)?)));
+    let text = |index: usize| fields.get(index).and_then(Value::as_str).map(ToString::to_string);
+    Told {
+        text: text(0).unwrap_or_default(),
+        kind: text(1),
+        total: fields.get(2).and_then(Value::as_u64),
+        parts: fields.get(3).and_then(Value::as_array).into_iter().flatten().filter_map(part).collect(),
     }
 }
 

@@ -113,13 +113,8 @@ def make(path, most, depth):
             count += 1
             if count <= ITEMS:
                 parts.append("[%s,%s]" % (text_of(name), described(child, None, level + 1, room)))
-        return '{"value":%s,"type":%s,"parts":[%s],"count":%d,"more":%s}' % (
-            text_of(text),
-            text_of(str(data["type"] or "")),
-            ",".join(parts),
-            count if length is None else int(length),
-            "true" if count > ITEMS else "false",
-        )
+        total = count if length is None else int(length)
+        return "[%s,%s,%d,[%s]]" % (text_of(text), text_of(str(data["type"] or "")), total, ",".join(parts))
 
     def shown(value):
         kind = type(value)
