@@ -134,7 +134,7 @@ impl Session {
                 asked_again: false,
             },
         );
-        let nameless = purpose == Purpose::Trace && !self.threads.iter().any(|known| known.id == thread);
+        let nameless = purpose == Purpose::Trace && self.is_nameless(thread);
         if purpose == Purpose::Stop || nameless {
             self.ask(id, "threads", Json::Null, Step::Threads);
         } else if let Some(body) = self.known_stack(id) {

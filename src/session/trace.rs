@@ -3,7 +3,7 @@
 //! Where the adapter has a hook, the debugger or the program collects by itself and never stops; here the hook is only
 //! armed. Else each hit is a stop that nobody is told of: a look, and on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
@@ -35,6 +35,8 @@ pub(super) struct Tracing {
     arming: Option<(OpId, usize)>,
     failed: Option<String>,
     current: Option<Collecting>,
+    /// Threads whose names were asked for.
+    asked: BTreeSet<i64>,
 }
 
 /// A hit whose values are on their way.
@@ -81,6 +83,7 @@ impl Session {
             arming: None,
             failed: None,
             current: None,
+            asked: BTreeSet::new(),
         });
         match means {
             Some(means) => self.arm_hook(op, means, &hook),
@@ -347,6 +350,12 @@ impl Session {
     fn trace_is_full(&mut self, body: &StoppedBody) {
         let reason = Reason::Other { text: "all hits that were asked for were seen".into() };
         self.make_standing(body.thread_id, reason);
+    }
+
+    /// Whether a thread's name is not known, and was not asked for yet.
+    pub(super) fn is_nameless(&mut self, thread: i64) -> bool {
+        let named = self.thread_name(thread).is_some();
+        !named && self.tracing.as_mut().is_some_and(|tracing| tracing.asked.insert(thread))
     }
 
     /// Whether a hit is being looked at.
