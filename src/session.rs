@@ -35,8 +35,8 @@ use serde_json::{Value as Json, json};
 pub use breakpoints::UNTIL_ID;
 pub use gather::IMPURE;
 pub use look::{Locals, Look, Scope, Seen};
-pub use tree::Told;
 use pending::{Config, Pending};
+pub use tree::Told;
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
     Stream, ThreadLine, Timer, Wait, WatchLine,

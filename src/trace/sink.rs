@@ -4,7 +4,8 @@
 //! - `["s",ID,[["function","file",LINE],…]]`: a way to a hit, innermost first, before the first hit that has it.
 //! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`,
 //!   one in the debugger's own words, with its type, `["value","type"]`, and with its parts, where the words say little
-//!   without them, `["value","type",TOTAL,[["name",value],…]]`; a total that is not known is `null`. Texts may be cut beyond what is shown.
+//!   without them, `["value","type",TOTAL,[["name",value],…]]`; a total that is not known is `null`.
+//!   Texts may be cut beyond what is shown, and parts beyond one more.
 //! - `["o",…]`: a note of the hook to itself.
 //! - `["c",CALL,MICROS,THREAD,DEPTH,["function","file",LINE],[["name",value],…]]`: a function was entered, with its
 //!   arguments as the values of hits are written. CALL is its number in the trace, DEPTH counts told calls around it.
@@ -267,7 +268,7 @@ fn told(record: &Value) -> Told {
         text: text(0).unwrap_or_default(),
         kind: text(1),
         total: fields.get(2).and_then(Value::as_u64),
-        parts: fields.get(3).and_then(Value::as_array).into_iter().flatten().filter_map(part).collect(),
+        parts: fields.get(3).and_then(Value::as_array).map(|parts| parts.iter().filter_map(part).collect()),
     }
 }
 
@@ -312,7 +313,7 @@ mod tests {
             frames: frames.clone(),
         };
         let unread = Hit { values: vec![Reading::unavailable("gone")], frames: Arc::default(), ..hit(9, &[]) };
-        let hits = [hit(5, &["0", "\"a\nb\""]), hit(8, &["1", ""]), unread];
+        let hits = [hit(5, &["0", "\"a b\""]), hit(8, &["1", ""]), unread];
         let mut writer = Writer::default();
         let text: String = hits.iter().map(|hit| writer.lines(hit)).collect();
         assert_eq!(text.lines().count(), 5);

@@ -106,15 +106,15 @@ def make(path, most, depth):
                 length = child.value
                 continue
             # Only those that are told are asked for their text, beyond what it takes to know them.
-            if count < ITEMS or callable(child.value) or isinstance(child.value, type(os)):
+            if count <= ITEMS or callable(child.value) or isinstance(child.value, type(os)):
                 known = str(child.get_var_data()["value"]).strip()
                 if is_furniture(name, known):
                     continue
             count += 1
-            if count <= ITEMS:
+            if count <= ITEMS + 1:
                 parts.append("[%s,%s]" % (text_of(name), described(child, None, level + 1, room)))
-        total = count if length is None else int(length)
-        return "[%s,%s,%d,[%s]]" % (text_of(text), text_of(str(data["type"] or "")), total, ",".join(parts))
+        kind, total = text_of(str(data["type"] or "")), count if length is None else int(length)
+        return "[%s,%s,%d,[%s]]" % (text_of(text), kind, total, ",".join(parts))
 
     def shown(value):
         kind = type(value)
