@@ -14,3 +14,4 @@ mod support;
 mod forms;
 mod limits;
 mod live;
+mod python;
