@@ -3,7 +3,8 @@
 //! Where the adapter has a hook, the debugger or the program collects by itself and never stops; here the hook is only
 //! armed. Else each hit is a stop that nobody is told of: a look, and on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
@@ -34,6 +35,8 @@ pub(super) struct Tracing {
     arming: Option<(OpId, usize)>,
     failed: Option<String>,
     current: Option<Collecting>,
+    /// Threads whose names were asked for.
+    asked: BTreeSet<i64>,
 }
 
 /// A hit whose values are on their way.
@@ -89,6 +92,7 @@ impl Session {
             arming: None,
             failed: None,
             current: None,
+            asked: BTreeSet::new(),
         });
         match means {
             Some(means) => self.arm_hook(op, means, hook),
@@ -271,14 +275,21 @@ impl Session {
 
     /// A stop at traced points: their values are asked for. Answers whether it was taken.
     pub(super) fn take_for_trace(&mut self, body: &StoppedBody, ids: &[u32]) -> bool {
+        if (self.adapter.quirks.condition_error)(body).is_some() {
+            return false;
+        }
         let Some(tracing) = &mut self.tracing else { return false };
         let (traced, rest): (Vec<u32>, Vec<u32>) = ids.iter().partition(|id| is_trace(**id));
         if tracing.means.is_some() {
-            // A hook stops the program only when it has seen enough.
+            // A hook stops the program only when it has seen enough, or where its condition could not be evaluated.
             let own = rest.is_empty() && body.reason == "breakpoint" && tracing.left.is_some();
             let full = !traced.is_empty() || own;
             if full {
+                let conditions = tracing.conditions(&traced);
                 self.trace_is_full(body);
+                for (id, condition) in conditions {
+                    self.check_condition_here(id, condition);
+                }
             }
             return full;
         }
@@ -299,7 +310,12 @@ impl Session {
             return true;
         }
         let wanted = |id: &u32| tracing.points.iter().find(|point| point.id == *id);
-        let expressions = points.iter().filter_map(wanted).flat_map(|point| point.expressions.clone()).collect();
+        let mut expressions: Vec<String> =
+            points.iter().filter_map(wanted).flat_map(|point| point.expressions.clone()).collect();
+        if !self.adapter.quirks.tells_condition_errors {
+            // A condition that fails stops too: such a stop is no hit.
+            expressions.extend(tracing.conditions(&traced).into_iter().map(|(_, condition)| condition));
+        }
         let look = Look { frames: tracing.frames.max(1), expressions, view: View::default(), ..Look::default() };
         tracing.current = Some(Collecting { body: body.clone(), points, rest });
         let thread = body.thread_id.unwrap_or(1);
@@ -315,16 +331,28 @@ impl Session {
         self.standing = None;
         let Some(tracing) = &mut self.tracing else { return self.go_on(Some(seen.thread.id)) };
         let Some(collecting) = tracing.current.take() else { return };
-        let mut values = seen.values.into_iter().map(|(_, value)| match value {
+        let values = seen.values.into_iter().map(|(_, value)| match value {
             Ok(value) => Reading { text: value.flat(), why: None },
             Err(why) => Reading::unavailable(why.trim_start_matches('\0')),
         });
-        let frames: Vec<HitFrame> = seen
+        let frames: Arc<[HitFrame]> = seen
             .frames
             .into_iter()
             .filter(|frame| tracing.frames > 0 && !frame.runtime)
             .map(|frame| HitFrame { function: frame.function, file: frame.file, line: frame.line })
             .collect();
+        let asked =
+            |id: &u32| tracing.points.iter().find(|point| point.id == *id).map_or(0, |point| point.expressions.len());
+        let mut values: Vec<Reading> = values.collect();
+        let conditions = values.split_off(values.len().min(collecting.points.iter().map(asked).sum()));
+        if let Some(why) = conditions.into_iter().find_map(|reading| reading.why) {
+            self.make_standing(collecting.body.thread_id, Reason::Breakpoint { ids: Vec::new(), hit: 0 });
+            if let Some(standing) = &mut self.standing {
+                standing.condition_failed = Some(why);
+            }
+            return;
+        }
+        let mut values = values.into_iter();
         for id in collecting.points {
             let Some(point) = tracing.points.iter().find(|point| point.id == id) else { continue };
             let hit = Hit {
@@ -356,6 +384,12 @@ impl Session {
         self.make_standing(body.thread_id, reason);
     }
 
+    /// Whether a thread's name is not known, and was not asked for yet.
+    pub(super) fn is_nameless(&mut self, thread: i64) -> bool {
+        let named = self.thread_name(thread).is_some();
+        !named && self.tracing.as_mut().is_some_and(|tracing| tracing.asked.insert(thread))
+    }
+
     /// Whether a hit is being looked at.
     pub(super) fn is_collecting(&self) -> bool {
         self.tracing.as_ref().is_some_and(|tracing| tracing.current.is_some())
@@ -364,6 +398,14 @@ impl Session {
     /// The thread whose hit is being looked at.
     pub(super) fn collecting_thread(&self) -> Option<i64> {
         self.tracing.as_ref()?.current.as_ref()?.body.thread_id
+    }
+}
+
+impl Tracing {
+    /// The conditions of these points, by their wishes' ids.
+    fn conditions(&self, wishes: &[u32]) -> Vec<(u32, String)> {
+        let of = |id: &u32| self.points.iter().find(|point| TRACE_ID - point.id == *id);
+        wishes.iter().filter_map(|id| Some((*id, of(id)?.when.clone()?))).collect()
     }
 }
 

@@ -15,3 +15,4 @@ mod forms;
 mod limits;
 mod live;
 mod native;
+mod python;
