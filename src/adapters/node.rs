@@ -47,12 +47,15 @@ pub const NODE: Adapter = Adapter {
             names.split(' ').any(|name| name.trim_matches('\'') == wanted)
         })),
         trace: Some(Tracing {
-            name: "hook",
+            name: "in process",
+            beside: None,
             prepare: |hook, points| vec![trace(hook, points)],
             arm: Arm::Condition(|point| format!("bugeye:point {}", point.id)),
             // What the hook does not read, the translator does, while the thread pauses for a moment.
             reads: |_| true,
-            calls: None,
+            calls: Some(|hook| {
+                vec![format!("bugeye:calls {}", json!({ "globs": hook.calls, "most": hook.most_calls }))]
+            }),
         }),
         ..Natives::NONE
     },

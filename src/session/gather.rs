@@ -134,7 +134,8 @@ impl Session {
                 asked_again: false,
             },
         );
-        if purpose == Purpose::Stop {
+        let nameless = purpose == Purpose::Trace && self.is_nameless(thread);
+        if purpose == Purpose::Stop || nameless {
             self.ask(id, "threads", Json::Null, Step::Threads);
         } else if let Some(body) = self.known_stack(id) {
             if let Some(gather) = self.gathers.get_mut(&id) {
