@@ -125,7 +125,7 @@ impl Bridge {
             placed.iter().find(is_it).map(|(site, _)| site.clone())
         };
         if let Some(site) = site {
-            self.entered_call(target, &trace, pause, frame, &site, function.clone()).await;
+            self.entered_call(target, &trace, pause, &site, function.clone()).await;
             // A function without a statement returns where it begins.
             if let Some(value) = params.pointer("/callFrames/0/returnValue") {
                 self.left(target, &trace, pause.frames.len(), &function, Some(value.clone())).await;
@@ -143,10 +143,10 @@ impl Bridge {
         target: &Rc<Target>,
         trace: &Trace,
         pause: &Pause,
-        frame: &Frame,
         site: &Site,
         function: (String, Spot),
     ) {
+        let Some(frame) = pause.frames.first() else { return };
         let depth = pause.frames.len();
         let source = match &frame.script {
             Some(script) => script.source(&target.wire).await,

@@ -269,7 +269,7 @@ mod tests {
             ("a === b && !c", "(()=>a===b&&!c)"),
             ("a ? b.c : 1.5", "(__b=>a?__b.get(b,'c'):1.5)"),
             ("s.length >= 3", "(__b=>__b.primitive(__b.get(s,'length'))>=3)"),
-            ("'it' + s", "(__b=>'it'+__b.primitive(s))"),
+            ("'it' + s", "(__b=>__b.primitive('it')+__b.primitive(s))"),
             ("null", "(()=>null)"),
         ];
         for (text, expected) in cases {
