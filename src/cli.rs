@@ -246,6 +246,9 @@ impl Ask {
                 None => return Err(failure),
             },
         };
+        if self.entry.spawns && self.args["stdin"] == "-" {
+            self.args["stdin"] = spool(&paths)?.into();
+        }
         let request = Request {
             v: PROTOCOL,
             id: 1,
@@ -253,8 +256,15 @@ impl Ask {
             args: self.args.take(),
             ctx: self.caller(),
         };
-        let answer = connection.ask(&request, &mut |part| self.show_part(&part))?;
-        self.show(answer)
+        if self.entry.cancels {
+            let cancel =
+                connection.canceller(request.id).map_err(|error| Failure::io("share the connection", &error))?;
+            std::thread::spawn(move || interrupted(&cancel));
+        }
+        let mut passing = false;
+        let answer = connection.ask(&request, &mut |part| self.show_part(&part, &mut passing));
+        clear(&mut passing);
+        self.show(answer?)
     }
 
     fn caller(&self) -> Caller {
@@ -281,9 +291,18 @@ impl Ask {
     }
 
     /// Shows what came before the answer. When nobody reads any more, nobody waits any more either.
-    fn show_part(&self, part: &Line) {
+    fn show_part(&self, part: &Line, passing: &mut bool) {
         let shown = match part {
+            Line::Progress { text, passing: true, .. } => {
+                // For a person only: whoever reads a file later has no use for it.
+                if io::stderr().is_terminal() {
+                    *passing = true;
+                    let _ = write!(io::stderr(), "\r\x1b[K{}", quoted_lines(text));
+                }
+                return;
+            }
             Line::Progress { text, .. } => {
+                clear(passing);
                 let _ = writeln!(io::stderr(), "{}", quoted_lines(text));
                 return;
             }
@@ -320,6 +339,40 @@ impl Ask {
         print(page.text())?;
         code
     }
+}
+
+/// Reads standard input to its end, into a file that the daemon removes when nobody can need it any longer.
+fn spool(paths: &Paths) -> Result<String, Failure> {
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let failed = |error: io::Error| Failure::io("keep standard input for the program", &error);
+    let folder = paths.spool();
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let path = folder.join(format!("{}-{}", std::process::id(), since.as_nanos()));
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+    io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// Wipes the line that says how it goes.
+fn clear(passing: &mut bool) {
+    if std::mem::take(passing) {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+}
+
+/// Waits for an interrupt; the first asks for what there is, a second ends this process.
+fn interrupted(cancel: &dyn Fn()) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
+    runtime.block_on(async {
+        let mut cancelled = false;
+        while tokio::signal::ctrl_c().await.is_ok() {
+            if std::mem::replace(&mut cancelled, true) {
+                std::process::exit(130);
+            }
+            cancel();
+        }
+    });
 }
 
 /// The file mask that programs started for this caller should have.

@@ -54,6 +54,7 @@ pub mod test;
 pub mod thread;
 pub mod threads;
 pub mod trace;
+pub mod traced;
 pub mod trust;
 pub mod unbreak;
 pub mod until;
@@ -91,6 +92,8 @@ pub trait Command: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'st
     const GROUP: Group;
     /// It starts programs, so the caller's environment travels with it.
     const SPAWNS: bool = false;
+    /// An interrupt has it answer with what there is, instead of ending it.
+    const CANCELS: bool = false;
     type Output: Serialize + DeserializeOwned + JsonSchema + Render + Send;
 
     fn run(self, cx: crate::hub::Context) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
@@ -146,6 +149,7 @@ pub struct Entry {
     pub aliases: &'static [&'static str],
     pub group: Group,
     pub spawns: bool,
+    pub cancels: bool,
     pub run: Run,
     /// Adds the arguments and help to a subcommand.
     pub arguments: fn(clap::Command) -> clap::Command,
@@ -164,6 +168,7 @@ const fn served<C: Command>() -> Entry {
         aliases: C::ALIASES,
         group: C::GROUP,
         spawns: C::SPAWNS,
+        cancels: C::CANCELS,
         run: Run::Daemon(|args, cx| Box::pin(async move { to_value(read_args::<C>(args)?.run(cx).await?) })),
         arguments: |command| C::augment_args(command),
         parse: |matches| parse_args::<C>(matches),
@@ -180,6 +185,7 @@ const fn local<C: Local>() -> Entry {
         aliases: C::ALIASES,
         group: C::GROUP,
         spawns: false,
+        cancels: false,
         run: Run::Local(|args, cx| to_value(read_args::<C>(args)?.run(cx)?)),
         arguments: |command| C::augment_args(command),
         parse: |matches| parse_args::<C>(matches),
@@ -196,6 +202,7 @@ const fn bare<C: Bare>() -> Entry {
         aliases: &[],
         group: C::GROUP,
         spawns: false,
+        cancels: false,
         run: Run::Bare(|args, cx| read_args::<C>(args)?.run(cx)),
         arguments: |command| C::augment_args(command),
         parse: |matches| parse_args::<C>(matches),

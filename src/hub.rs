@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::adapters::Adapter;
 use crate::config::Config;
@@ -307,12 +308,16 @@ pub struct Context {
     pub stream: mpsc::Sender<Part>,
     /// The session and adapter the answer is about, filled in when it is known.
     pub about: Arc<Mutex<(Option<String>, Option<String>)>>,
+    /// Whoever asked wants an answer now, with what there is.
+    pub cancelled: CancellationToken,
 }
 
 /// Something sent before the final line.
 #[derive(Debug, Clone)]
 pub enum Part {
     Progress(String),
+    /// How it goes: the next one takes its place.
+    Passing(String),
     Event(Value),
 }
 

@@ -1,6 +1,7 @@
 //! The nouns: plain data that every layer shares, with no I/O and no decisions beyond parsing.
 
 pub mod breakpoint;
+mod expression;
 mod hit;
 pub mod place;
 pub mod stop;
@@ -9,6 +10,7 @@ pub mod value;
 pub mod view;
 
 pub use breakpoint::{Binding, BindingState, Breakpoint, BreakpointReport};
+pub use expression::is_pure;
 pub use hit::{Crossing, Hit, HitFrame, Point, Reading, UNAVAILABLE};
 pub use place::Place;
 pub use stop::{Ending, Frame, Reason, SessionState, Stop, ThreadInfo};

@@ -36,6 +36,12 @@ impl Paths {
         Ok(paths)
     }
 
+    /// Where a client puts what it read from its standard input for a program.
+    #[must_use]
+    pub fn spool(&self) -> PathBuf {
+        self.runtime.join("spool")
+    }
+
     /// The directories of this process's user; nothing is created or checked.
     pub fn locate() -> Result<Self, Failure> {
         Self::from_environment(&|name| std::env::var_os(name), uid())

@@ -8,7 +8,6 @@
 mod breakpoints;
 mod data;
 mod effect;
-mod expression;
 mod frames;
 mod gather;
 mod inspect;
@@ -36,6 +35,7 @@ use serde_json::{Value as Json, json};
 pub use breakpoints::UNTIL_ID;
 pub use gather::IMPURE;
 pub use look::{Locals, Look, Scope, Seen};
+pub use tree::Told;
 use pending::{Config, Pending};
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,

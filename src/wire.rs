@@ -19,7 +19,8 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 pub struct Request {
     pub v: u32,
     pub id: u64,
-    /// A name from the catalogue, or `hello`, `shutdown` (the daemon's own).
+    /// A name from the catalogue, or `hello`, `shutdown`, `cancel` (the daemon's own). The latter is about another
+    /// request of the same connection, `{"id"}`, and is not answered: that one is, with what there is.
     pub cmd: String,
     #[serde(default)]
     pub args: Value,
@@ -50,7 +51,13 @@ pub struct Caller {
 #[serde(rename_all = "snake_case")]
 pub enum Line {
     /// A sentence about what is going on, for a person who waits.
-    Progress { id: u64, text: String },
+    Progress {
+        id: u64,
+        text: String,
+        /// The next one takes its place.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        passing: bool,
+    },
     /// A part of a stream (`--follow`).
     Event { id: u64, data: Value },
     /// The last line: the result, or why there is none.

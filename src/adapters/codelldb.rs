@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Stdio, Watching, Way, lldb};
+use super::{Adapter, Arm, Find, Found, Install, Natives, Quirks, Stdio, Tracing, Watching, Way, lldb};
 use crate::dap::types::StoppedBody;
 use crate::model::{Launch, Stdin};
 
@@ -87,6 +87,19 @@ pub const CODELLDB: Adapter = Adapter {
             None => None,
         },
         also_stopped: Some((native!("'thread list'"), stops)),
+        trace: match lldb::NATIVES.trace {
+            Some(tracing) => Some(Tracing {
+                prepare: |hook, _| lldb::prepare_hook(hook, false),
+                arm: match tracing.arm {
+                    Arm::Command { set, disarm, .. } => {
+                        Arm::Command { set, read: |answer| lldb::bound_line(&unquoted(answer)), disarm }
+                    }
+                    other => other,
+                },
+                ..tracing
+            }),
+            None => None,
+        },
         ..lldb::NATIVES
     },
 };

@@ -2,7 +2,7 @@
 
 mod native;
 
-pub(super) use native::{NATIVES, values as watch_values};
+pub(super) use native::{NATIVES, bound_line, prepare as prepare_hook, values as watch_values};
 
 use std::time::Duration;
 

@@ -109,7 +109,11 @@ const LAST: &str = "values[count - 1]";
 impl Sample {
     /// The line where the sum is complete.
     fn line(&self) -> usize {
-        self.text.lines().position(|line| line.trim_start().starts_with("return")).unwrap_or_default() + 1
+        self.line_of("return")
+    }
+
+    fn line_of(&self, beginning: &str) -> usize {
+        self.text.lines().position(|line| line.trim_start().starts_with(beginning)).unwrap_or_default() + 1
     }
 }
 
@@ -223,10 +227,16 @@ fn prepare(sample: &Sample, folder: &Path, env_path: &str) -> Result<Vec<String>
 
 fn show(typist: &mut Typist, adapter: &Adapter, sample: &Sample, program: &[String]) -> Result<Shown, Failure> {
     let place = format!("{}:{}", sample.file, sample.line());
-    let mut run = vec!["run", "--break", &place, "--"];
-    run.extend(program.iter().map(String::as_str));
+    let body = format!("{}:{}: i, values[i], total", sample.file, sample.line_of("total +="));
+    let with_program = |words: &[&'static str], place| {
+        let mut words: Vec<&str> = words.to_vec();
+        words.extend([place, "--"]);
+        words.extend(program.iter().map(String::as_str));
+        words
+    };
+    let (trace, run) = (with_program(&["trace", "--at"], &body), with_program(&["run", "--break"], &place));
     let mut steps = Vec::new();
-    for words in [&run[..], &["print", "-e", "total", "-e", LAST], &["continue"]] {
+    for words in [&trace[..], &run[..], &["print", "-e", "total", "-e", LAST], &["continue"]] {
         let (result, reply) = typist.ask(words).map_err(|failure| {
             let command = cli::typed(words);
             Failure { message: format!("`{command}` failed: {}", failure.message), ..failure }
@@ -234,12 +244,13 @@ fn show(typist: &mut Typist, adapter: &Adapter, sample: &Sample, program: &[Stri
         steps.push(Step { command: cli::typed(words), reply, result });
     }
     let number = |index: usize| {
-        let text = steps[1].result.pointer(&format!("/values/{index}/value/text")).and_then(Value::as_str);
+        let text = steps[2].result.pointer(&format!("/values/{index}/value/text")).and_then(Value::as_str);
         text.and_then(|text| text.parse::<i64>().ok())
     };
     let (Some(total), Some(last)) = (number(0), number(1)) else {
-        return Err(Failure::internal(format!("{} gave no numbers: {}", adapter.id, steps[1].reply.trim_end())));
+        return Err(Failure::internal(format!("{} gave no numbers: {}", adapter.id, steps[2].reply.trim_end())));
     };
+    let hits = steps[0].result["total"].as_u64().unwrap_or_default();
     if total + last != SUM {
         return Err(Failure::internal(format!(
             "{} says that total is {total} and {LAST} is {last}, which can't be",
@@ -247,8 +258,8 @@ fn show(typist: &mut Typist, adapter: &Adapter, sample: &Sample, program: &[Stri
         )));
     }
     let conclusion = format!(
-        "The bug: when `average` returns, `total` is {total} and the last value, `{LAST}` = {last}, is not in it: the loop \
-         ends one step early, at `count - 1`."
+        "The bug: four values, and {hits} passes of the loop. When `average` returns, `total` is {total} and the last value, \
+         `{LAST}` = {last}, is not in it: the loop ends one step early, at `count - 1`."
     );
     let adapter = typist.via.clone().unwrap_or_else(|| adapter.id.to_string());
     Ok(Shown { adapter, program: sample.text.to_string(), steps, conclusion })

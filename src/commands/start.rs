@@ -1,6 +1,7 @@
 //! `start`: a program under the debugger, held before it begins.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 use crate::hub::Context;
 use crate::hub::attach::Aim;
 use crate::hub::configs::{self, Asked};
-use crate::hub::launch::{Blueprint, variable};
+use crate::hub::launch::{Blueprint, Spooled, variable};
 use crate::model::View;
 use crate::render::quoted;
 use crate::session::{Answer, Wait};
@@ -44,7 +45,7 @@ pub struct LaunchArgs {
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
-    /// Give the program this file as standard input.
+    /// Give the program this file as standard input; `-` for what comes on this command's own.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
@@ -148,12 +149,16 @@ impl LaunchArgs {
                 ..Blueprint::default()
             });
         }
+        let stdin =
+            self.stdin.map(|file| std::path::absolute(base.join(&file)).unwrap_or_else(|_| PathBuf::from(file)));
+        let spooled = stdin.clone().filter(|file| file.starts_with(cx.hub.paths.spool()));
         let mut words: Vec<String> = program.into_iter().collect();
         words.extend(self.args);
         Ok(Blueprint {
             words,
             adapter: self.adapter,
-            stdin: self.stdin.map(|file| std::path::absolute(base.join(&file)).unwrap_or_else(|_| PathBuf::from(file))),
+            stdin,
+            spooled: spooled.map(|file| Arc::new(Spooled(file))),
             cwd,
             env,
             umask: cx.caller.umask,

@@ -1,31 +1,33 @@
 //! `trace`: run a program once and tell every time a place was reached, with the values there.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::report::{Printed, ending_line, parse_seconds, printed, reason_line};
+use super::report::parse_seconds;
 use super::start::LaunchArgs;
+use super::traced::{Form, Traced};
 use super::{Command, Group};
 use crate::failure::Failure;
-use crate::hub::trace::{Course as Run, Limits, Plan, trace};
+use crate::hub::launch::variable;
+use crate::hub::trace::{Limits, Plan, trace};
 use crate::hub::{Context, Live, Part, places};
-use crate::model::{BindingState, Ending, HitFrame, Point, Reason, SessionState, ThreadInfo};
-use crate::render::{Page, Render, quoted, quoted_json};
-use crate::session::Outcome;
-use crate::trace::{Course, Seen, shape};
+use crate::model::{Place, Point, View};
+use crate::render::{Page, quoted_json};
+use crate::session::{Op, Wait};
+use crate::trace::told::HitLine;
+use crate::trace::{Seen, shape};
 
 /// Frames of the way to a hit.
 const FRAMES: u32 = 8;
-/// Hits in one reply; all of them are in the file that it names.
-const MOST_TOLD: usize = 10_000;
-/// Lines of hits in the text form.
-const LINES: usize = 24;
+const MOST_POINTS: usize = 500;
+/// Calls that are told where nobody says how many, and at most.
+const CALLS: u64 = 1000;
+const MOST_CALLS: u64 = 100_000;
 
 /// Run a program once and tell what was seen each time a place was reached
 ///
@@ -34,8 +36,17 @@ const LINES: usize = 24;
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// Where, and what to see there: `FILE:LINE: EXPR, EXPR` or `FUNCTION: EXPR`; may be given several times.
-    #[arg(long = "at", short = 'a', value_name = "PLACE[: EXPR, …]", required = true)]
+    #[arg(long = "at", short = 'a', value_name = "PLACE[: EXPR, …]", required_unless_present_any = ["calls", "watch"])]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
+    /// Tell each call of the functions whose names match: arguments, value, depth (`'module.*'`, `'ns::*'`, `'parse*'`).
+    #[arg(long, value_name = "GLOB")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// Tell each change of a variable, by a data breakpoint.
+    #[arg(long, value_name = "EXPR")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub launch: LaunchArgs,
@@ -47,7 +58,7 @@ pub struct Trace {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u32>,
-    /// Stop when so many hits were seen.
+    /// Stop when so many hits, or calls (default 1000), were seen.
     #[arg(long, value_name = "N")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hits: Option<u64>,
@@ -55,6 +66,10 @@ pub struct Trace {
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
+    /// How long the program may take to be launched, once it is built (default 10s).
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_timeout: Option<f64>,
     /// How long the first hit may take (default 30s).
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,128 +104,83 @@ pub struct Trace {
     pub plot: Option<String>,
 }
 
-/// What was seen.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Traced {
-    pub hits: Vec<HitLine>,
-    /// All hits, also those that are not told here.
-    pub total: u64,
-    pub places: Vec<PlaceLine>,
-    /// How the program ended; none where it stands or runs on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<Ending>,
-    pub state: SessionState,
-    /// What stopped it otherwise: a crash, an exception, a breakpoint.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stops: Vec<StopLine>,
-    /// The limit that ended the trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Printed>,
-    /// How hits were collected.
-    pub way: String,
-    pub seconds: f64,
-    /// Where all hits are, one JSON array a line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    /// The form that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub form: Option<String>,
-    /// A limit of time ended it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub timed_out: bool,
-}
-
-/// One hit. Values, functions and files are debuggee text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HitLine {
-    pub seq: u64,
-    /// The place as it was asked for.
-    pub place: String,
-    pub point: u32,
-    pub thread: ThreadInfo,
-    /// Since the trace began, or the collector's clock.
-    pub ms: f64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub frames: Vec<HitFrame>,
-    pub values: BTreeMap<String, String>,
-    /// Why values are `<unavailable>`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub unavailable: BTreeMap<String, String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notable: Option<String>,
-}
-
-/// One place, and how its values went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PlaceLine {
-    pub point: u32,
-    pub place: String,
-    pub hits: u64,
-    /// The line that it was moved to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moved_to: Option<u32>,
-    /// Why it was never set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    pub courses: Vec<Course>,
-}
-
-/// Where something other than a hit stopped the program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StopLine {
-    pub reason: Reason,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-}
-
 impl Trace {
     fn points(&self, cx: &Context) -> Result<(Vec<Point>, Vec<String>), Failure> {
         let mut notes = Vec::new();
         let mut points = Vec::new();
-        for (index, text) in self.at.iter().enumerate() {
+        for text in &self.at {
             let (place, expressions) = split(text);
             let resolved = places::resolve(place, &cx.caller.cwd)?;
             notes.extend(resolved.note);
-            points.push(Point {
-                id: u32::try_from(index + 1).unwrap_or(u32::MAX),
-                place: resolved.place,
-                asked: place.to_string(),
-                expressions,
-                when: self.when.clone(),
-                every: self.every.unwrap_or(1),
-            });
+            points.push(Point { expressions, ..self.point(points.len(), resolved.place, place) });
         }
-        if points.len() > 500 {
-            return Err(Failure::usage("at most 500 places can be traced at once"));
+        if points.len() + self.watch.len() > MOST_POINTS {
+            return Err(Failure::usage(format!("at most {MOST_POINTS} places can be traced at once")));
         }
         Ok((points, notes))
     }
 
-    fn limits(&self, cx: &Context) -> Limits {
-        let env = cx.caller.env.as_deref().unwrap_or_default();
-        let seconds = |flag: Option<f64>, name: &str, default: f64| {
-            let set = || crate::hub::launch::variable(env, name).and_then(|text| parse_seconds(&text).ok());
-            Duration::from_secs_f64(flag.or_else(set).unwrap_or(default).clamp(0.0, 86_400.0))
+    fn watched(&self, before: usize) -> Vec<Point> {
+        let point = |(index, text): (usize, &String)| {
+            let place = Place::Function { module: None, name: text.clone() };
+            Point { expressions: vec![text.clone()], ..self.point(before + index, place, text) }
         };
-        Limits {
-            whole: seconds(self.timeout, "BUGEYE_TRACE_SECS", 60.0),
-            first: seconds(self.first_timeout, "BUGEYE_TRACE_FIRST_SECS", 30.0),
-            exit: seconds(self.exit_timeout, "BUGEYE_TRACE_EXIT_SECS", 30.0),
-            most: self.max_hits.unwrap_or(0),
+        self.watch.iter().enumerate().map(point).collect()
+    }
+
+    fn point(&self, before: usize, place: Place, asked: &str) -> Point {
+        Point {
+            id: u32::try_from(before + 1).unwrap_or(u32::MAX),
+            place,
+            asked: asked.to_string(),
+            expressions: Vec::new(),
+            when: self.when.clone(),
+            every: self.every.unwrap_or(1),
         }
     }
 
-    fn form(&self) -> Option<String> {
-        let forms = [(self.feedback, "feedback"), (self.csv, "csv"), (self.jsonl, "jsonl")];
-        forms.into_iter().find(|(asked, _)| *asked).map(|(_, name)| name.to_string())
+    fn limit(&self, cx: &Context, flag: Option<f64>, name: &str, default: f64) -> Result<Duration, Failure> {
+        let env = cx.caller.env.as_deref().unwrap_or_default();
+        let seconds = match (flag, variable(env, name)) {
+            (Some(seconds), _) => seconds,
+            (None, Some(text)) => {
+                parse_seconds(&text).map_err(|why| Failure::usage(format!("{name} is no time: {why}")))?
+            }
+            (None, None) => default,
+        };
+        Ok(Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)))
+    }
+
+    fn limits(&self, cx: &Context) -> Result<Limits, Failure> {
+        Ok(Limits {
+            whole: self.limit(cx, self.timeout, "BUGEYE_TRACE_SECS", 60.0)?,
+            first: self.limit(cx, self.first_timeout, "BUGEYE_TRACE_FIRST_SECS", 30.0)?,
+            exit: self.limit(cx, self.exit_timeout, "BUGEYE_TRACE_EXIT_SECS", 30.0)?,
+            most: self.max_hits.unwrap_or(0),
+        })
+    }
+
+    const fn form(&self) -> Form {
+        match (self.feedback, self.csv, self.jsonl) {
+            (true, ..) => Form::Feedback,
+            (_, true, _) => Form::Csv,
+            (_, _, true) => Form::Jsonl,
+            _ => Form::Text,
+        }
+    }
+
+    /// Starts the program that is to be traced, to where a trace can be armed.
+    async fn start(&self, cx: &Context) -> Result<Arc<Live>, Failure> {
+        let mut blueprint = self.launch.clone().blueprint(cx)?;
+        blueprint.alone = true;
+        blueprint.launch_limit = Some(self.limit(cx, self.launch_timeout, "BUGEYE_TRACE_LAUNCH_SECS", 10.0)?);
+        if self.watch.is_empty() {
+            return Ok(cx.hub.launch(cx, blueprint, None).await?.0);
+        }
+        // Only a program that has begun has variables.
+        blueprint.stop_on_entry = true;
+        let limit = self.limit(cx, self.first_timeout, "BUGEYE_TRACE_FIRST_SECS", 30.0)?;
+        Ok(cx.hub.launch(cx, blueprint, Some(Wait { limit, view: View::default() })).await?.0)
     }
 }
 
@@ -244,81 +214,71 @@ fn split(text: &str) -> (&str, Vec<String>) {
     (place, expressions)
 }
 
-fn line(seen: &Seen, points: &[Point]) -> HitLine {
-    let point = points.iter().find(|point| point.id == seen.hit.point);
-    let names = point.map(|point| point.expressions.as_slice()).unwrap_or_default();
-    let pairs = || names.iter().zip(&seen.hit.values);
-    HitLine {
-        seq: seen.seq,
-        place: point.map(|point| point.asked.clone()).unwrap_or_default(),
-        point: seen.hit.point,
-        thread: ThreadInfo { id: seen.hit.thread, name: seen.hit.thread_name.clone() },
-        ms: seen.hit.micros as f64 / 1000.0,
-        frames: seen.hit.frames.clone(),
-        values: pairs().map(|(name, value)| (name.clone(), value.text.clone())).collect(),
-        unavailable: pairs().filter_map(|(name, value)| Some((name.clone(), value.why.clone()?))).collect(),
-        notable: seen.notable.map(Into::into),
-    }
+fn jsonl(seen: &Seen, points: &[Point]) -> Value {
+    json!(HitLine::new(seen, points, None))
 }
 
 impl Command for Trace {
     const NAME: &'static str = "trace";
     const GROUP: Group = Group::Running;
     const SPAWNS: bool = true;
+    const CANCELS: bool = true;
     type Output = Traced;
 
     async fn run(self, cx: Context) -> Result<Traced, Failure> {
         let (points, notes) = self.points(&cx)?;
-        let (limits, form, jsonl) = (self.limits(&cx), self.form(), self.jsonl);
+        let watched = self.watched(points.len());
+        let form = self.form();
         let alone = self.launch.program.is_some() || !self.launch.args.is_empty();
         let plan = Plan {
-            points: points.clone(),
             frames: if self.no_paths { 0 } else { FRAMES },
             hooks: !self.stops,
-            limits,
+            limits: self.limits(&cx)?,
             alone,
+            calls: self.calls.clone(),
+            most_calls: if self.calls.is_empty() { 0 } else { self.max_hits.unwrap_or(CALLS).clamp(1, MOST_CALLS) },
+            stream: match form {
+                Form::Csv => Some(shape::csv),
+                Form::Jsonl => Some(jsonl),
+                Form::Text | Form::Feedback => None,
+            },
+            points,
+            watched,
         };
-        let live = if alone {
-            let mut blueprint = self.launch.blueprint(&cx)?;
-            blueprint.alone = true;
-            cx.hub.launch(&cx, blueprint, None).await?.0
-        } else {
-            cx.session()?
-        };
+        let live = if alone { self.start(&cx).await? } else { cx.session()? };
         // A program that was started for this ends with it, also when nobody waits any more.
         let ender = alone.then(|| Ender { cx: cx.clone(), live: live.clone() });
-        let (stream, shown) = (cx.stream.clone(), points.clone());
-        let mut tell = move |seen: &Seen| {
-            if jsonl {
-                let _ = stream.try_send(Part::Event(json!(line(seen, &shown))));
-            }
-        };
-        let run = trace(&cx, &live, plan, &mut tell).await;
-        let result = run.map(|run| told(&cx, &live, run, notes, form));
-        if let Some(ender) = ender {
-            ender.end().await;
-        } else {
-            let _ = live.handle.ask(crate::session::Op::Untrace).await;
+        if form == Form::Csv {
+            let points: Vec<Point> = plan.points.iter().chain(&plan.watched).cloned().collect();
+            let _ = cx.stream.send(Part::Event(Value::String(shape::csv_head(&points)))).await;
+        }
+        let run = trace(&cx, &live, plan).await;
+        let result = run.map(|run| Traced::new(&cx, &live, run, notes, form));
+        match ender {
+            Some(ender) => ender.end().await,
+            None => drop(live.handle.ask(Op::Untrace).await),
         }
         let mut traced = result?;
-        let unset = |place: &PlaceLine| place.hits == 0 && place.why.is_some();
-        if traced.total == 0 && !traced.places.is_empty() && traced.places.iter().all(unset) {
-            let place = &traced.places[0];
-            let why = place.why.clone().unwrap_or_default();
-            return Err(Failure::refused(format!("{} can't be traced: {why}", place.place))
-                .hint(format!("look at the lines: bugeye source {}", place.place)));
-        }
+        traced.check()?;
         if let Some(file) = &self.plot {
             let path = cx.caller.cwd.join(file);
-            std::fs::write(&path, shape::plot(&traced))
+            std::fs::write(&path, shape::plot(&traced.places))
                 .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
             traced.notes.push(format!("plotted in {file}"));
+        }
+        if form != Form::Text {
+            for note in traced.notes.iter().chain(&traced.limit) {
+                let _ = cx.stream.send(Part::Progress(note.clone())).await;
+            }
         }
         Ok(traced)
     }
 
     fn render_event(data: &Value, page: &mut Page) {
-        page.line(quoted_json(&data.to_string()));
+        match data {
+            Value::String(line) => page.line(line),
+            data => page.line(quoted_json(&data.to_string())),
+        }
     }
 }
 
@@ -339,197 +299,6 @@ impl Drop for Ender {
         let (hub, live) = (self.cx.hub.clone(), self.live.clone());
         tokio::spawn(async move { hub.end(&live, true).await });
     }
-}
-
-fn told(cx: &Context, live: &Arc<Live>, run: Run, mut notes: Vec<String>, form: Option<String>) -> Traced {
-    let points = run.collector.points().to_vec();
-    let kept = &run.collector.kept;
-    let mut hits: Vec<HitLine> =
-        kept.first.iter().chain(kept.notable.values()).chain(&kept.newest).map(|seen| line(seen, &points)).collect();
-    hits.dedup_by_key(|hit| hit.seq);
-    if hits.len() > MOST_TOLD + 1000 {
-        hits.truncate(MOST_TOLD);
-    }
-    if !run.collector.is_whole() {
-        notes.push(format!("{} of {} hits are told here", hits.len(), run.collector.total));
-    }
-    if run.unreadable > 0 {
-        notes.push(format!("{} records of the hook could not be read", run.unreadable));
-    }
-    let places = points
-        .iter()
-        .map(|point| {
-            let (hits, courses) = run.collector.courses.get(&point.id).cloned().unwrap_or_default();
-            let binding = run.bindings.get(&point.id);
-            PlaceLine {
-                point: point.id,
-                place: point.asked.clone(),
-                hits,
-                moved_to: binding
-                    .filter(|binding| binding.state == BindingState::Moved)
-                    .and_then(|binding| binding.line),
-                why: binding
-                    .filter(|binding| binding.state == BindingState::Pending && hits == 0)
-                    .and_then(|binding| binding.why.clone()),
-                courses,
-            }
-        })
-        .collect();
-    let stop_line = |stop: &crate::model::Stop| {
-        let frame = stop.frames.iter().find(|frame| frame.index == stop.frame);
-        StopLine {
-            reason: stop.reason.clone(),
-            function: frame.map(|frame| frame.function.clone()),
-            file: frame.and_then(|frame| frame.file.clone()),
-            line: frame.and_then(|frame| frame.line),
-        }
-    };
-    let mut stops: Vec<StopLine> = run.stops.iter().map(stop_line).collect();
-    let (exit, state) = match &run.outcome {
-        Outcome::Ended(ending) => (Some(ending.clone()), SessionState::Exited),
-        Outcome::Stopped(stop) => {
-            if run.limit.is_none() {
-                stops.push(stop_line(stop));
-            }
-            (None, SessionState::Stopped)
-        }
-        Outcome::Running => (None, SessionState::Running),
-    };
-    let timed_out = matches!(run.outcome, Outcome::Running);
-    Traced {
-        hits,
-        total: run.collector.total,
-        places,
-        exit,
-        state,
-        stops,
-        limit: run.limit,
-        output: printed(&live.unread(&cx.caller)),
-        way: run.way.into(),
-        seconds: run.took.as_secs_f64(),
-        file: run
-            .file
-            .filter(|_| run.collector.total as usize > MOST_TOLD)
-            .map(|path| path.to_string_lossy().into_owned()),
-        notes,
-        form,
-        timed_out,
-    }
-}
-
-impl Render for Traced {
-    fn render(&self, page: &mut Page) {
-        match self.form.as_deref() {
-            Some("feedback") => return page.line(quoted_json(&shape::feedback(self).to_string())),
-            Some("csv") => return page.line(shape::csv(self).trim_end()),
-            Some("jsonl") => {
-                let mut rest = json!(self);
-                if let Some(object) = rest.as_object_mut() {
-                    object.retain(|name, _| name != "hits" && name != "form");
-                    let mut last = Map::new();
-                    last.insert("end".into(), Value::Object(std::mem::take(object)));
-                    return page.line(quoted_json(&Value::Object(last).to_string()));
-                }
-            }
-            _ => self.text(page),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        if self.timed_out { 4 } else { 0 }
-    }
-}
-
-impl Traced {
-    fn text(&self, page: &mut Page) {
-        let plural = if self.total == 1 { "" } else { "s" };
-        let via = page.via.clone().map(|via| format!(", {via}")).unwrap_or_default();
-        page.line(format!("{} hit{plural} in {:.2} s ({}{via})", self.total, self.seconds, self.way));
-        for place in &self.places {
-            let moved = place.moved_to.map(|line| format!(", moved to line {line}")).unwrap_or_default();
-            let why = place.why.as_deref().map(|why| format!(", never set: {}", quoted(why))).unwrap_or_default();
-            let many = self.places.len() > 1 || place.hits != self.total || !moved.is_empty() || !why.is_empty();
-            if many {
-                page.line(format!("{}: {} hits{moved}{why}", quoted(&place.place), place.hits));
-            }
-            for course in &place.courses {
-                let spark = shape::spark(course, 40);
-                if let (Some(least), Some(most), false) = (course.least, course.most, spark.is_empty()) {
-                    page.line(format!("  {} {spark} {least}..{most}", quoted(&course.expression)));
-                }
-            }
-        }
-        self.table(page);
-        for stop in &self.stops {
-            let at = match (&stop.file, stop.line) {
-                (Some(file), Some(line)) => format!(" {}:{line}", page.path(file)),
-                _ => String::new(),
-            };
-            let function = stop.function.as_deref().map(|name| format!(" in {}", quoted(name))).unwrap_or_default();
-            page.line(format!("stopped: {}{function}{at}", reason_line(&stop.reason)));
-        }
-        match (&self.exit, &self.limit) {
-            (Some(ending), _) => page.line(ending_line(ending)),
-            (None, Some(limit)) => page.line(format!("ended early: {limit}")),
-            (None, None) => page.line(self.state),
-        }
-        if let Some(output) = &self.output {
-            output.render(page);
-        }
-        if let Some(file) = &self.file {
-            page.line(format!("all hits: {}", quoted(file)));
-        }
-        for note in &self.notes {
-            page.line(format!("note: {note}"));
-        }
-    }
-
-    /// The first hits, those that stand out, and the last.
-    fn table(&self, page: &mut Page) {
-        let several = self.places.len() > 1;
-        let threads = self.hits.iter().any(|hit| hit.thread.id != self.hits[0].thread.id);
-        let shown = chosen(&self.hits);
-        let mut before: Option<(u64, &[HitFrame])> = None;
-        for hit in shown {
-            if let Some((seq, _)) = before
-                && hit.seq > seq + 1
-            {
-                page.line(format!("  … {} more", hit.seq - seq - 1));
-            }
-            let mut text = format!("{:>5}", hit.seq);
-            if several {
-                text.push_str(&format!(" {}", quoted(&hit.place)));
-            }
-            if threads {
-                let name = hit.thread.name.clone().unwrap_or_else(|| hit.thread.id.to_string());
-                text.push_str(&format!(" [{}]", quoted(&name)));
-            }
-            let place = self.places.iter().find(|place| place.point == hit.point);
-            for course in place.map(|place| place.courses.as_slice()).unwrap_or_default() {
-                let value = hit.values.get(&course.expression).map(String::as_str).unwrap_or_default();
-                text.push_str(&format!(" {}={}", quoted(&course.expression), crate::render::cut(&quoted(value), 80).0));
-            }
-            if before.is_none_or(|(_, frames)| frames != hit.frames.as_slice()) && !hit.frames.is_empty() {
-                let names: Vec<String> = hit.frames.iter().take(4).map(|frame| quoted(&frame.function)).collect();
-                text.push_str(&format!("  ({})", names.join(" < ")));
-            }
-            if let Some(notable) = hit.notable.as_deref().filter(|_| self.hits.len() > LINES) {
-                text.push_str(&format!("  {notable}"));
-            }
-            page.line(text);
-            before = Some((hit.seq, &hit.frames));
-        }
-    }
-}
-
-/// At most so many lines of hits as are read: the first ten, the last six, and between them what stands out.
-fn chosen(hits: &[HitLine]) -> Vec<&HitLine> {
-    if hits.len() <= LINES {
-        return hits.iter().collect();
-    }
-    let (first, last) = (10, hits.len() - 6);
-    let notable: Vec<&HitLine> = hits[first..last].iter().rev().filter(|hit| hit.notable.is_some()).take(8).collect();
-    hits[..first].iter().chain(notable.into_iter().rev()).chain(&hits[last..]).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! block on their command and on the client reading what it asked for; they are ended when the client closes its end.
 //! A command must therefore bear being dropped at any `await`: what it set in motion goes on without it.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
@@ -17,6 +18,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::{Counted, Ending, Server};
 use crate::commands::{Run, Running};
@@ -49,11 +51,22 @@ pub async fn serve(server: Arc<Server>, stream: UnixStream) {
     let mut reader = BufReader::new(reader);
     let writer = Arc::new(Mutex::new(writer));
     let mut tasks = JoinSet::new();
+    let mut tokens: HashMap<u64, CancellationToken> = HashMap::new();
     while let Some(line) = read_line(&mut reader).await {
         while tasks.try_join_next().is_some() {}
         match line.and_then(|line| read_request(&line)) {
+            Ok(request) if request.cmd == "cancel" => {
+                if let Some(token) = request.args["id"].as_u64().and_then(|id| tokens.remove(&id)) {
+                    token.cancel();
+                }
+            }
             Ok(request) => {
-                tasks.spawn(answer(Arc::clone(&server), request, Arc::clone(&writer)));
+                if tasks.is_empty() {
+                    tokens.clear();
+                }
+                let token = CancellationToken::new();
+                tokens.insert(request.id, token.clone());
+                tasks.spawn(answer(Arc::clone(&server), request, Arc::clone(&writer), token));
             }
             Err((failure, Recovery::Close)) => {
                 refuse(&writer, 0, failure).await;
@@ -123,12 +136,12 @@ fn encode(line: &Line) -> Vec<u8> {
     };
     let instead = match line {
         Line::Final(_) => Line::Final(Final { id, answer: Answer::new(Err(failure)) }),
-        _ => Line::Progress { id, text: failure.message },
+        _ => Line::Progress { id, text: failure.message, passing: false },
     };
     serde_json::to_vec(&instead).unwrap_or_default()
 }
 
-async fn answer(server: Arc<Server>, request: Request, writer: Writer) {
+async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled: CancellationToken) {
     let _counted = Counted::new(&server.requests);
     let started = Instant::now();
     let (id, name, who) = (request.id, request.cmd.clone(), request.ctx.who.clone());
@@ -138,7 +151,7 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer) {
         "hello" => Answer::new(Ok(hello(&server))),
         "shutdown" => Answer::new(shutdown(&server, &request.args, &mut told).await),
         _ if request.v != PROTOCOL => Answer::new(Err(mismatch(request.v))),
-        _ => carry_out(&server, request, &writer).await,
+        _ => carry_out(&server, request, &writer, cancelled).await,
     };
     if name != "hello" {
         let outcome = answer.error.as_ref().map_or("ok".to_string(), |failure| format!("{:?}", failure.kind));
@@ -182,7 +195,7 @@ async fn shutdown(server: &Server, args: &Value, told: &mut Option<oneshot::Send
     Ok(json!({ "pid": std::process::id(), "sessions": sessions }))
 }
 
-async fn carry_out(server: &Server, request: Request, writer: &Writer) -> Answer {
+async fn carry_out(server: &Server, request: Request, writer: &Writer, cancelled: CancellationToken) -> Answer {
     let Some(Run::Daemon(run)) = (server.find)(&request.cmd).map(|entry| entry.run) else {
         return Answer::new(Err(Failure::usage(format!("the daemon has no command \"{}\"", request.cmd))
             .hint("a daemon of another version may be running: `bugeye daemon stop`")));
@@ -194,7 +207,8 @@ async fn carry_out(server: &Server, request: Request, writer: &Writer) -> Answer
     }
     let (stream, mut parts) = mpsc::channel(PARTS);
     let about = Arc::default();
-    let context = Context { hub: Arc::clone(&server.hub), caller: request.ctx, stream, about: Arc::clone(&about) };
+    let hub = Arc::clone(&server.hub);
+    let context = Context { hub, caller: request.ctx, stream, about: Arc::clone(&about), cancelled };
     let mut running = std::pin::pin!(guarded(run(request.args, context)));
     let mut open = true;
     let result = loop {
@@ -217,7 +231,8 @@ async fn carry_out(server: &Server, request: Request, writer: &Writer) -> Answer
 
 fn to_line(id: u64, part: Part) -> Line {
     match part {
-        Part::Progress(text) => Line::Progress { id, text },
+        Part::Progress(text) => Line::Progress { id, text, passing: false },
+        Part::Passing(text) => Line::Progress { id, text, passing: true },
         Part::Event(data) => Line::Event { id, data },
     }
 }

@@ -4,6 +4,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -41,12 +42,16 @@ pub struct Blueprint {
     pub env: Vec<(String, String)>,
     pub umask: Option<u32>,
     pub stdin: Option<PathBuf>,
+    /// The file was made for this alone.
+    pub spooled: Option<Arc<Spooled>>,
     pub name: Option<String>,
     pub stop_on_entry: bool,
     /// Record it, so that one can go back.
     pub record: bool,
     /// Only its own breakpoints count, not those kept for the project.
     pub alone: bool,
+    /// How long the launch itself may take, where that is not as configured.
+    pub launch_limit: Option<Duration>,
     /// Breakpoints of this session alone, as typed.
     pub breaks: Vec<String>,
 }
@@ -59,6 +64,16 @@ pub(super) struct Choice {
     /// The adapter, where the target is plainly for one.
     pub(super) adapter: Option<&'static Adapter>,
     pub(super) notes: Vec<String>,
+}
+
+/// What a client read from its own standard input for a program; removed with the last that could read it.
+#[derive(Debug)]
+pub struct Spooled(pub PathBuf);
+
+impl Drop for Spooled {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl Hub {
@@ -196,7 +211,7 @@ impl Hub {
         let (supervised, streams) = Supervised::spawn(&plan).await?;
         let limits = Limits {
             initialize: self.config.initialize(),
-            launch: self.config.launch(),
+            launch: blueprint.launch_limit.unwrap_or_else(|| self.config.launch()),
             request: self.config.request_for(Some(&blueprint.env)),
             inspect: self.config.inspect(),
         };
@@ -428,7 +443,7 @@ async fn rust_formatters(cwd: &Path, env: &[(String, String)], env_path: &str) -
     let mut command = tokio::process::Command::new(rustc);
     command.args(["--print", "sysroot"]).current_dir(cwd).env_clear().envs(env.iter().cloned());
     command.stdin(std::process::Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(std::time::Duration::from_secs(3), command.output()).await.ok()?.ok()?;
+    let output = tokio::time::timeout(Duration::from_secs(3), command.output()).await.ok()?.ok()?;
     let sysroot = String::from_utf8(output.stdout).ok()?;
     let folder = Path::new(sysroot.trim()).join("lib/rustlib/etc");
     folder.join("lldb_lookup.py").is_file().then(|| {

@@ -1,25 +1,33 @@
 //! Running a program for what is seen at places: arm, let go, listen, until it ends or enough was seen.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Context, Live, Part};
-use crate::adapters::Hook;
+use crate::adapters::{Access, Hook};
 use crate::failure::Failure;
-use crate::model::{Binding, Hit, Point, Stop, View};
-use crate::session::{Answer, Op, Outcome, Resume, Wait};
+use crate::model::{Binding, Hit, HitFrame, Point, Reading, Reason, Stop, View};
+use crate::session::{Answer, Look, Op, Outcome, Resume, Wait};
+use crate::trace::calls::Calls;
+use crate::trace::sink::Record;
 use crate::trace::{Collector, Seen, sink};
 
 /// How often a hook's file is looked at.
 const LOOKING: Duration = Duration::from_millis(25);
 /// How often somebody who waits is told how it goes.
-const TELLING: Duration = Duration::from_secs(1);
+const TELLING: Duration = Duration::from_millis(500);
+/// How long a program in somebody's session may take to stop when a limit is reached.
+const PAUSING: Duration = Duration::from_secs(5);
+/// Stops of a program's own, such as exceptions, after which it is not let go on again.
+const MOST_STOPS: usize = 10;
 
 /// How long a trace may take, and where it ends.
 #[derive(Debug, Clone)]
@@ -38,147 +46,309 @@ pub struct Limits {
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub points: Vec<Point>,
+    /// Expressions whose changes are hits too: the place is the expression. Their ids follow those of the points.
+    pub watched: Vec<Point>,
+    /// Globs over functions whose calls are told, and how many calls at most.
+    pub calls: Vec<String>,
+    pub most_calls: u64,
     pub frames: u32,
     /// A hook may be used where there is one.
     pub hooks: bool,
     pub limits: Limits,
     /// The session was started for this trace alone: what stops it otherwise is told, and it goes on.
     pub alone: bool,
+    /// What each hit is told as while the program runs.
+    pub stream: Option<fn(&Seen, &[Point]) -> Value>,
+}
+
+/// Why a trace ended before the program did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As many hits or calls as were asked for.
+    Enough(String),
+    /// A limit of time.
+    Time(String),
+    /// Whoever asked wants no more.
+    Interrupted,
 }
 
 /// How a trace came out.
 #[derive(Debug)]
 pub struct Course {
     pub collector: Collector,
+    pub calls: Calls,
     pub bindings: BTreeMap<u32, Binding>,
     pub way: &'static str,
     pub outcome: Outcome,
     /// Stops that were no hits, such as a crash, on the way to the end.
     pub stops: Vec<Stop>,
-    /// The limit that ended it.
-    pub limit: Option<String>,
+    pub end: Option<End>,
+    /// It was a program's own session, which ends with it.
+    pub alone: bool,
     pub took: Duration,
-    /// Where a hook has written all hits.
-    pub file: Option<PathBuf>,
+    /// Where all hits are, in the form of [`sink`].
+    pub file: PathBuf,
     pub unreadable: u64,
 }
 
-/// Traces in a session that is held or stopped. Each hit is told to `tell` as it comes.
-pub async fn trace(
-    cx: &Context,
-    live: &Arc<Live>,
-    plan: Plan,
-    tell: &mut (dyn FnMut(&Seen) + Send),
-) -> Result<Course, Failure> {
-    let (hits, mut told) = mpsc::unbounded_channel();
+/// What has come in so far.
+struct Intake<'a> {
+    cx: &'a Context,
+    plan: &'a Plan,
+    collector: Collector,
+    calls: Calls,
+    /// Hits that come by stops, as they come.
+    told: mpsc::UnboundedReceiver<Hit>,
+    tail: Tail,
+    last: Instant,
+    began: Instant,
+}
+
+/// Traces in a session that is held or stopped.
+pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course, Failure> {
+    let (hits, told) = mpsc::unbounded_channel();
     live.handle.collect(hits);
-    let sink =
-        cx.hub.paths.state.join("sessions").join(live.record.as_deref().unwrap_or(&live.alias)).join("hits.jsonl");
+    let folder = cx.hub.paths.state.join("sessions").join(live.record.as_deref().unwrap_or(&live.alias));
+    let path = unused(&folder);
     let hook = Hook {
         allowed: plan.hooks,
-        sink: sink.to_string_lossy().into_owned(),
+        sink: path.to_string_lossy().into_owned(),
         most: plan.limits.most,
         frames: plan.frames,
-        calls: Vec::new(),
-        most_calls: 0,
+        calls: plan.calls.clone(),
+        most_calls: plan.most_calls,
     };
-    let armed = live.handle.ask(Op::Trace { points: plan.points.clone(), hook }).await?;
-    let Answer::Traced { way, .. } = armed else { return Err(Failure::internal("a trace was not armed")) };
-    let mut file = Tail { path: sink, file: None, reader: sink::Reader::new(&live.adapter.quirks) };
-    let mut collector = Collector::new(plan.points.clone());
-    let began = Instant::now();
-    let mut last = began;
+    let way = if plan.points.is_empty() && plan.calls.is_empty() {
+        "stops"
+    } else {
+        let armed = live.handle.ask(Op::Trace { points: plan.points.clone(), hook }).await?;
+        let Answer::Traced { way, .. } = armed else { return Err(Failure::internal("a trace was not armed")) };
+        way
+    };
+    set_watches(live, &plan).await?;
+    let tail = Tail { path: path.clone(), file: None, own: None, reader: sink::Reader::new(&live.adapter.quirks) };
+    let collector = Collector::new(plan.points.iter().chain(&plan.watched).cloned().collect());
+    let now = Instant::now();
+    let mut intake = Intake { cx, plan: &plan, collector, calls: Calls::default(), told, tail, last: now, began: now };
     let mut stops = Vec::new();
-    let mut limit = None;
-    let view = View::default();
-    let outcome = 'run: loop {
-        let wait = Wait { limit: plan.limits.whole.saturating_sub(began.elapsed()), view };
+    let (mut outcome, end) = loop {
+        match intake.run(live).await? {
+            Err(end) => break (Outcome::Running, Some(end)),
+            Ok(Outcome::Stopped(stop)) => {
+                let changed = intake.take_change(&stop).await;
+                if intake.is_full() {
+                    let enough = End::Enough(format!("{} hits were asked for", plan.limits.most));
+                    break (Outcome::Stopped(stop), Some(enough));
+                }
+                if changed {
+                    continue;
+                }
+                if !plan.alone || stops.len() >= MOST_STOPS {
+                    break (Outcome::Stopped(stop), None);
+                }
+                stops.push(*stop);
+            }
+            Ok(outcome) => break (outcome, None),
+        }
+    };
+    let took = intake.began.elapsed();
+    if !plan.alone && matches!(outcome, Outcome::Running) {
+        // The session is somebody's: it is left where it can be looked at.
+        let wait = Wait { limit: PAUSING, view: View::default() };
+        if let Ok(Answer::Outcome(stopped)) = live.handle.ask(Op::Pause(wait)).await {
+            outcome = stopped;
+        }
+    }
+    intake.take_all().await;
+    let bindings = live.handle.snapshot.borrow().traced.clone();
+    let unreadable = intake.tail.reader.unreadable;
+    let Intake { collector, calls, .. } = intake;
+    let alone = plan.alone;
+    Ok(Course { collector, calls, alone, bindings, way, outcome, stops, end, took, file: path, unreadable })
+}
+
+/// A session may be traced several times.
+fn unused(folder: &std::path::Path) -> PathBuf {
+    let numbered = (2..1000).map(|number| folder.join(format!("hits-{number}.jsonl")));
+    std::iter::once(folder.join("hits.jsonl")).chain(numbered).find(|path| !path.exists()).unwrap_or_default()
+}
+
+async fn set_watches(live: &Live, plan: &Plan) -> Result<(), Failure> {
+    for point in &plan.watched {
+        let watch = Op::Watch {
+            expression: point.asked.clone(),
+            access: Access::Write,
+            condition: point.when.clone(),
+            look: Look::default(),
+        };
+        live.handle.ask(watch).await.map_err(|failure| {
+            failure.hint("a global is watched from the beginning; a local from where it exists: run to there, then `bugeye trace --watch` in that session")
+        })?;
+    }
+    Ok(())
+}
+
+impl Intake<'_> {
+    /// Lets the program go, and takes what comes until it stops or the trace is to end.
+    async fn run(&mut self, live: &Live) -> Result<Result<Outcome, End>, Failure> {
+        let limits = &self.plan.limits;
+        let wait = Wait { limit: limits.whole.saturating_sub(self.began.elapsed()), view: View::default() };
         let resume = live.handle.ask(Op::Resume { how: Resume::Continue, thread: None, wait });
         tokio::pin!(resume);
+        let cancelled = self.cx.cancelled.clone();
         let mut look = tokio::time::interval(LOOKING);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut progress = tokio::time::interval_at(Instant::now() + TELLING, TELLING);
         let answer = loop {
-            let patience = if collector.total == 0 { plan.limits.first } else { plan.limits.exit };
+            let patience = if self.seen() == 0 { limits.first } else { limits.exit };
             tokio::select! {
                 answer = &mut resume => break answer?,
-                Some(hit) = told.recv() => {
-                    last = Instant::now();
-                    tell(&collector.take(hit));
+                Some(hit) = self.told.recv() => {
+                    self.tail.write(&hit);
+                    self.take(hit).await;
                 }
                 _ = look.tick() => {
-                    let before = collector.total;
-                    file.read(|hit| tell(&collector.take(hit))).await;
-                    if collector.total > before {
-                        last = Instant::now();
+                    self.read().await;
+                    if self.plan.most_calls > 0 && self.calls.list.len() as u64 >= self.plan.most_calls {
+                        return Ok(Err(End::Enough(format!("{} calls were seen", self.plan.most_calls))));
                     }
                 }
                 _ = progress.tick() => {
-                    let seconds = began.elapsed().as_secs_f64();
-                    let rate = collector.total as f64 / seconds;
-                    let text = format!("{} hits, {rate:.0}/s, {seconds:.0} s", collector.total);
-                    let _ = cx.stream.try_send(Part::Progress(text));
+                    let seconds = self.began.elapsed().as_secs_f64();
+                    let what = if self.plan.points.is_empty() && !self.plan.calls.is_empty() { "calls" } else { "hits" };
+                    let text = format!("{} {what}, {:.0}/s, {seconds:.1} s", self.seen(), self.seen() as f64 / seconds);
+                    let _ = self.cx.stream.try_send(Part::Passing(text));
                 }
-                () = tokio::time::sleep_until(last + patience) => {
-                    let what = if collector.total == 0 { "no hit" } else { "no further hit, and no end," };
-                    limit = Some(format!("{what} in {} s", patience.as_secs_f64()));
-                    break 'run Outcome::Running;
+                () = tokio::time::sleep_until(self.last + patience) => {
+                    let what = if self.seen() == 0 { "no hit" } else { "no further hit, and no end," };
+                    return Ok(Err(End::Time(format!("{what} in {} s", patience.as_secs_f64()))));
                 }
+                () = cancelled.cancelled() => return Ok(Err(End::Interrupted)),
             }
         };
+        self.take_all().await;
         match answer {
-            Answer::Outcome(Outcome::Stopped(stop)) => {
-                while let Ok(hit) = told.try_recv() {
-                    tell(&collector.take(hit));
-                }
-                file.read(|hit| tell(&collector.take(hit))).await;
-                let full = plan.limits.most > 0 && collector.total >= plan.limits.most;
-                if full {
-                    limit = Some(format!("{} hits were asked for", plan.limits.most));
-                }
-                if full || !plan.alone || stops.len() >= 10 {
-                    break Outcome::Stopped(stop);
-                }
-                stops.push(*stop);
-            }
             Answer::Outcome(Outcome::Running) => {
-                limit = Some(format!("{} s were over", plan.limits.whole.as_secs_f64()));
-                break Outcome::Running;
+                Ok(Err(End::Time(format!("{} s were over", limits.whole.as_secs_f64()))))
             }
-            Answer::Outcome(outcome) => break outcome,
-            _ => return Err(Failure::internal("a resume was not answered with where the program is")),
+            Answer::Outcome(outcome) => Ok(Ok(outcome)),
+            _ => Err(Failure::internal("a resume was not answered with where the program is")),
         }
-    };
-    let took = began.elapsed();
-    while let Ok(hit) = told.try_recv() {
-        tell(&collector.take(hit));
     }
-    file.read(|hit| tell(&collector.take(hit))).await;
-    let bindings = live.handle.snapshot.borrow().traced.clone();
-    let kept = file.file.is_some().then(|| file.path.clone());
-    let unreadable = file.reader.unreadable;
-    Ok(Course { collector, bindings, way, outcome, stops, limit, took, file: kept, unreadable })
+
+    fn seen(&self) -> u64 {
+        self.collector.total + self.calls.list.len() as u64
+    }
+
+    fn is_full(&self) -> bool {
+        self.plan.limits.most > 0 && self.collector.total >= self.plan.limits.most
+    }
+
+    async fn take(&mut self, hit: Hit) {
+        self.last = Instant::now();
+        self.collector.take(hit);
+        if let (Some(shape), Some(seen)) = (self.plan.stream, self.collector.latest()) {
+            // Whoever reads slowly holds up the telling, not the program.
+            let event = shape(seen, self.collector.points());
+            let _ = self.cx.stream.send(Part::Event(event)).await;
+        }
+    }
+
+    async fn take_all(&mut self) {
+        while let Ok(hit) = self.told.try_recv() {
+            self.tail.write(&hit);
+            self.take(hit).await;
+        }
+        self.read().await;
+    }
+
+    /// Takes what the hook has written since.
+    async fn read(&mut self) {
+        loop {
+            let records = self.tail.read().await;
+            if records.is_empty() {
+                return;
+            }
+            for record in records {
+                match record {
+                    Record::Hit(hit) => self.take(hit).await,
+                    Record::Crossing(crossing) => {
+                        self.last = Instant::now();
+                        self.calls.take(crossing);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A stop because a watched expression changed is a hit. Answers whether it was one.
+    async fn take_change(&mut self, stop: &Stop) -> bool {
+        let Reason::Watch { expression, new, .. } = &stop.reason else { return false };
+        let Some(point) = self.plan.watched.iter().find(|point| point.asked == *expression) else { return false };
+        let frame = |frame: &crate::model::Frame| HitFrame {
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            line: frame.line,
+        };
+        let frames = stop.frames.iter().filter(|frame| !frame.runtime).take(self.plan.frames as usize).map(frame);
+        let value = new.as_ref().map_or_else(
+            || Reading::unavailable("the debugger does not tell the value"),
+            |new| Reading { text: new.clone(), why: None },
+        );
+        let hit = Hit {
+            point: point.id,
+            thread: stop.thread.id,
+            thread_name: stop.thread.name.clone(),
+            micros: u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            values: vec![value],
+            frames: frames.collect(),
+        };
+        self.tail.write(&hit);
+        self.take(hit).await;
+        true
+    }
 }
 
-/// A hook's file, read as it grows.
+/// The file of all hits: read as a hook makes it grow, or written here.
 struct Tail {
     path: PathBuf,
     file: Option<tokio::fs::File>,
+    own: Option<(std::fs::File, sink::Writer)>,
     reader: sink::Reader,
 }
 
 impl Tail {
-    async fn read(&mut self, mut tell: impl FnMut(Hit)) {
+    /// The next records, if there are more.
+    async fn read(&mut self) -> Vec<Record> {
+        let mut records = Vec::new();
+        if self.own.is_some() {
+            return records;
+        }
         if self.file.is_none() {
             self.file = tokio::fs::File::open(&self.path).await.ok();
         }
-        let Some(file) = &mut self.file else { return };
+        let Some(file) = &mut self.file else { return records };
         let mut buffer = vec![0; 256 * 1024];
-        while let Ok(read) = file.read(&mut buffer).await {
-            if read == 0 {
-                return;
+        while records.is_empty() {
+            match file.read(&mut buffer).await {
+                Ok(read) if read > 0 => self.reader.feed(&buffer[..read], |record| records.push(record)),
+                _ => break,
             }
-            self.reader.feed(&buffer[..read], &mut tell);
+        }
+        records
+    }
+
+    /// Writes down a hit that no hook has.
+    fn write(&mut self, hit: &Hit) {
+        if self.own.is_none() {
+            let mut options = std::fs::OpenOptions::new();
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let file = options.append(true).create(true).open(&self.path);
+            self.own = file.ok().map(|file| (file, sink::Writer::default()));
+        }
+        if let Some((file, writer)) = &mut self.own {
+            // A disk that is full costs the file, not the trace.
+            let _ = file.write_all(writer.lines(hit).as_bytes());
         }
     }
 }

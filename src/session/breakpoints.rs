@@ -328,13 +328,22 @@ impl Session {
     pub(super) fn send_updates(&mut self, op: OpId, all: bool) {
         let requests = self.breakpoint_requests(all);
         if requests.is_empty() {
-            let bindings = self.bindings();
-            return self.answer(op, Ok(Answer::Bindings(bindings)));
+            return self.answer_update(op);
         }
         self.batches.insert(op, requests.len());
         for (command, arguments, config) in requests {
             self.request(command, arguments, Pending::Update(config, op), self.limits.request);
         }
+    }
+
+    /// Everything that `op` wanted set has been answered.
+    fn answer_update(&mut self, op: OpId) {
+        if self.tracers.contains(&op) {
+            self.tracers.retain(|tracer| *tracer != op);
+            return self.answer_traced(op);
+        }
+        let bindings = self.bindings();
+        self.answer(op, Ok(Answer::Bindings(bindings)));
     }
 
     /// What was refused because the program ran is sent again, now that it stands still.
@@ -366,12 +375,7 @@ impl Session {
             if self.checking.remove(&op) {
                 return self.send_updates(op, false);
             }
-            if self.tracers.contains(&op) {
-                self.tracers.retain(|tracer| *tracer != op);
-                return self.answer_traced(op);
-            }
-            let bindings = self.bindings();
-            self.answer(op, Ok(Answer::Bindings(bindings)));
+            self.answer_update(op);
         }
     }
 

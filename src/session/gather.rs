@@ -5,13 +5,12 @@
 
 use serde_json::{Value as Json, json};
 
-use super::expression::is_pure;
 use super::look::{Locals, Look, Seen};
 use super::tree::{Budget, Node};
 use super::{Answer, OpId, Pending, Session};
 use crate::dap::types::{self, DapVariable, EvaluateBody, read};
 use crate::failure::Failure;
-use crate::model::{Frame, ThreadInfo, Variable};
+use crate::model::{Frame, ThreadInfo, Variable, is_pure};
 use crate::render::quoted;
 
 /// Requests one look may send: enough for any view, and no flood whatever the program holds.

@@ -413,7 +413,10 @@ impl Session {
 
     pub(super) fn on_exited(&mut self, body: &Json) {
         let body: types::ExitedBody = read(body);
-        self.exit_code = body.exit_code;
+        // No program exits with less than 0: an adapter that lost it says so, unless it means a signal by it.
+        let is_known =
+            |code: &i64| *code >= 0 || (self.adapter.quirks.exit_signal)(*code, self.last_signal.as_deref()).is_some();
+        self.exit_code = body.exit_code.filter(is_known);
         if !self.exiting && self.state.is_live() {
             self.exiting = true;
             self.out.push(Effect::AskExit);
@@ -442,7 +445,7 @@ impl Session {
             self.out.push(Effect::Arm(Timer::Ending, std::time::Duration::from_millis(150)));
             return;
         }
-        self.end_now();
+        self.on_ending_due();
     }
 
     /// Nobody has said yet how the program ended: a process that is not reaped yet will be.

@@ -13,6 +13,7 @@ use super::look::{Look, Seen};
 use super::{Answer, Effect, OpId, Pending, Session, Standing};
 use crate::adapters::{Arm, Hook, Tracing as Means};
 use crate::dap::types::StoppedBody;
+use crate::failure::Failure;
 use crate::model::{Binding, BindingState, Breakpoint, Hit, HitFrame, Point, Reading, Reason, SessionState, View};
 
 /// A trace that is armed.
@@ -25,6 +26,8 @@ pub(super) struct Tracing {
     passes: BTreeMap<u32, u64>,
     /// The hook collects; none where each hit is a stop.
     means: Option<Means>,
+    /// It tells of calls too, which nothing else does.
+    calls: bool,
     /// Where hooks that set breakpoints of their own have set them.
     bound: BTreeMap<u32, Binding>,
     /// Steps of arming that are not answered yet, and who waits.
@@ -61,6 +64,10 @@ impl Session {
             let readable = points.iter().flat_map(|point| &point.expressions).all(|text| (means.reads)(text));
             readable && hook.allowed && self.may_command()
         });
+        let means = means.filter(|means| hook.calls.is_empty() || means.calls.is_some());
+        if means.is_none() && !hook.calls.is_empty() {
+            return self.answer(op, Err(self.no_calls()));
+        }
         let left = (hook.most > 0).then_some(hook.most);
         self.tracing = Some(Tracing {
             points,
@@ -68,6 +75,7 @@ impl Session {
             left,
             passes: BTreeMap::new(),
             means,
+            calls: false,
             bound: BTreeMap::new(),
             arming: None,
             failed: None,
@@ -79,6 +87,11 @@ impl Session {
         }
     }
 
+    fn no_calls(&self) -> Failure {
+        Failure::unsupported(format!("{} can't tell of calls", self.via()))
+            .hint("trace the functions by name: --at 'FUNCTION: ARGUMENT, …'")
+    }
+
     /// Native commands may not reach an adapter before its program exists.
     fn may_command(&self) -> bool {
         self.state == SessionState::Stopped || !self.adapter.quirks.commands_need_a_program
@@ -86,7 +99,11 @@ impl Session {
 
     fn arm_hook(&mut self, op: OpId, means: Means, hook: &Hook) {
         let Some(tracing) = &mut self.tracing else { return };
-        let lines = (means.prepare)(hook, &tracing.points);
+        let mut lines = (means.prepare)(hook, &tracing.points);
+        if let Some(calls) = means.calls.filter(|_| !hook.calls.is_empty()) {
+            lines.extend(calls(hook));
+            tracing.calls = true;
+        }
         tracing.arming = Some((op, lines.len()));
         for line in lines {
             self.trace_command(&line, Step::Prepare);
@@ -135,7 +152,12 @@ impl Session {
         if !last {
             return;
         }
-        if tracing.failed.is_some() {
+        if let Some(message) = tracing.failed.take() {
+            if tracing.calls {
+                self.tracing = None;
+                let failure = self.no_calls().cause(message);
+                return self.answer(op, Err(failure));
+            }
             // A debugger without the means to run a hook still stops.
             return self.arm_stops(op);
         }
@@ -149,7 +171,12 @@ impl Session {
             (Step::Prepare, Arm::Command { set, .. }) => {
                 let points = tracing.points.clone();
                 let commands: Vec<(u32, Vec<String>)> = points.iter().map(|point| (point.id, set(point))).collect();
-                tracing.arming = Some((op, commands.iter().map(|(_, lines)| lines.len()).sum()));
+                let count: usize = commands.iter().map(|(_, lines)| lines.len()).sum();
+                tracing.arming = Some((op, count));
+                if count == 0 {
+                    tracing.arming = None;
+                    return self.answer_traced(op);
+                }
                 for (id, lines) in commands {
                     for line in lines {
                         self.trace_command(&line, Step::Set(id));
@@ -215,7 +242,8 @@ impl Session {
         let (traced, rest): (Vec<u32>, Vec<u32>) = ids.iter().partition(|id| is_trace(**id));
         if tracing.means.is_some() {
             // A hook stops the program only when it has seen enough.
-            let full = !traced.is_empty() || (rest.is_empty() && body.reason.contains("breakpoint"));
+            let own = rest.is_empty() && body.reason == "breakpoint" && tracing.left.is_some();
+            let full = !traced.is_empty() || own;
             if full {
                 self.trace_is_full(body);
             }

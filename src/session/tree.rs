@@ -2,8 +2,53 @@
 //!
 //! Apart from the walk that reads them: what is left out is decided once all is there.
 
+use crate::adapters::Quirks;
 use crate::model::{Value, Variable, View};
 use crate::render::{cut, quoted};
+
+/// A value that a hook has read, in the debugger's own words, with the parts that a look would have asked for.
+#[derive(Debug, Default)]
+pub struct Told {
+    pub text: String,
+    pub kind: Option<String>,
+    /// How many parts there are, where that is known.
+    pub total: Option<u64>,
+    pub parts: Vec<(String, Self)>,
+}
+
+impl Told {
+    /// As a look with the plain view would have shown it.
+    #[must_use]
+    pub fn value(&self, quirks: &Quirks) -> Value {
+        let view = View::default();
+        let mut nodes = Vec::new();
+        let node = self.plant(String::new(), quirks, view, &mut nodes);
+        Budget::new(view).value(&nodes, node)
+    }
+
+    fn plant(&self, name: String, quirks: &Quirks, view: View, nodes: &mut Vec<Node>) -> usize {
+        let items = usize::try_from(view.items).unwrap_or(usize::MAX);
+        let children = self.parts.iter().take(items);
+        let children = children.map(|(name, part)| part.plant(name.clone(), quirks, view, nodes)).collect();
+        let (text, kind) = (self.text.trim(), self.kind.as_deref());
+        let counted = (quirks.count)(text, kind).filter(|_| quirks.pages_exactly || self.total.is_none());
+        nodes.push(Node {
+            name,
+            text: (quirks.tidy)(text, kind),
+            kind: kind.map(quirks.type_name),
+            reference: 0,
+            total: self.total.filter(|total| *total > 0).max(counted),
+            depth: 0,
+            children,
+            expanded: !self.parts.is_empty(),
+            // Parts are told where the text says little without them.
+            opaque: !self.parts.is_empty(),
+            from: 0,
+            more: self.parts.len() > items,
+        });
+        nodes.len() - 1
+    }
+}
 
 /// One value of the program, with its place in the tree.
 #[derive(Debug)]

@@ -13,16 +13,14 @@ const FIRST: usize = 9000;
 const NEWEST: usize = 1000;
 /// Samples of a course; when there are more, every second is dropped.
 const SAMPLES: usize = 512;
-/// Hits of one kind that stand out.
-const NOTABLE: usize = 8;
+/// Times one kind of thing that may happen again and again is marked.
+const MARKS: u32 = 4;
 
 /// A hit with its number in the trace, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub seq: u64,
     pub hit: Hit,
-    /// What it stands out for.
-    pub notable: Option<&'static str>,
 }
 
 /// How the values of one expression went.
@@ -46,15 +44,21 @@ pub struct Course {
     pub changes: u64,
     #[serde(skip)]
     last: Option<String>,
+    #[serde(skip)]
+    was_negative: bool,
+    #[serde(skip)]
+    signs: u32,
 }
 
-/// What is kept of a trace.
-#[derive(Debug, Default)]
-pub struct Kept {
-    pub first: Vec<Seen>,
-    pub newest: VecDeque<Seen>,
-    /// Hits between those that stand out, by number.
-    pub notable: BTreeMap<u64, Seen>,
+/// What a hit stands out for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    Unavailable,
+    Most,
+    Least,
+    /// The nth time.
+    Sign(u32),
+    Change(u32),
 }
 
 /// Takes hits in the order they happened.
@@ -64,8 +68,10 @@ pub struct Collector {
     pub total: u64,
     /// Hits of each point, and the courses of its expressions.
     pub courses: BTreeMap<u32, (u64, Vec<Course>)>,
-    pub kept: Kept,
-    counted: BTreeMap<&'static str, usize>,
+    first: Vec<Seen>,
+    newest: VecDeque<Seen>,
+    /// By point, expression and what it is.
+    marked: BTreeMap<(u32, usize, Mark), Seen>,
 }
 
 impl Collector {
@@ -74,7 +80,7 @@ impl Collector {
         let course = |text: &String| Course { expression: text.clone(), stride: 1, ..Course::default() };
         let of = |point: &Point| (point.id, (0, point.expressions.iter().map(course).collect()));
         let courses = points.iter().map(of).collect();
-        Self { points, total: 0, courses, kept: Kept::default(), counted: BTreeMap::new() }
+        Self { points, total: 0, courses, first: Vec::new(), newest: VecDeque::new(), marked: BTreeMap::new() }
     }
 
     #[must_use]
@@ -82,61 +88,98 @@ impl Collector {
         &self.points
     }
 
-    /// Takes one hit; answers it with its number.
-    pub fn take(&mut self, hit: Hit) -> Seen {
+    /// Takes one hit and numbers it.
+    pub fn take(&mut self, hit: Hit) {
         self.total += 1;
-        let mut notable = None;
-        if let Some((count, courses)) = self.courses.get_mut(&hit.point) {
+        let seen = Seen { seq: self.total, hit };
+        if let Some((count, courses)) = self.courses.get_mut(&seen.hit.point) {
             *count += 1;
-            for (course, value) in courses.iter_mut().zip(&hit.values) {
-                let news = course.take(&value.text, value.why.is_some());
-                notable = notable.or(news);
+            for (index, (course, value)) in courses.iter_mut().zip(&seen.hit.values).enumerate() {
+                for mark in course.take(&value.text, value.why.is_some()).into_iter().flatten() {
+                    self.marked.insert((seen.hit.point, index, mark), seen.clone());
+                }
             }
         }
-        let seen = Seen { seq: self.total, hit, notable };
-        if self.kept.first.len() < FIRST {
-            self.kept.first.push(seen.clone());
-            return seen;
+        if self.first.len() < FIRST {
+            return self.first.push(seen);
         }
-        if let Some(kind) = notable {
-            let counted = self.counted.entry(kind).or_default();
-            *counted += 1;
-            // Of a kind that keeps coming only the newest stay: a new maximum makes the one before it nothing.
-            if *counted > NOTABLE
-                && let Some(oldest) =
-                    self.kept.notable.iter().find(|(_, seen)| seen.notable == notable).map(|(n, _)| *n)
-            {
-                self.kept.notable.remove(&oldest);
-            }
-            self.kept.notable.insert(seen.seq, seen.clone());
+        if self.newest.len() == NEWEST {
+            self.newest.pop_front();
         }
-        self.kept.newest.push_back(seen.clone());
-        if self.kept.newest.len() > NEWEST {
-            self.kept.newest.pop_front();
-        }
-        seen
+        self.newest.push_back(seen);
+    }
+
+    /// The hit that was taken last.
+    #[must_use]
+    pub fn latest(&self) -> Option<&Seen> {
+        self.newest.back().or(self.first.last())
     }
 
     /// Whether all hits are kept.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.total as usize == self.kept.first.len() + self.kept.newest.len()
+        self.total as usize == self.first.len() + self.newest.len()
+    }
+
+    /// What is kept, in order, each with what it stands out for.
+    #[must_use]
+    pub fn kept(&self) -> Vec<(&Seen, Option<String>)> {
+        let mut notes: BTreeMap<u64, (&Seen, Vec<String>)> = BTreeMap::new();
+        for ((point, index, mark), seen) in &self.marked {
+            let course = self.courses.get(point).and_then(|(_, courses)| courses.get(*index));
+            let Some(course) = course else { continue };
+            let note = match mark {
+                Mark::Unavailable => "first not readable",
+                Mark::Most | Mark::Least if course.most == course.least => continue,
+                Mark::Most => "most",
+                Mark::Least => "least",
+                Mark::Sign(_) => "changed sign",
+                // What changes each time stands out by not doing so.
+                Mark::Change(_) if course.changes > self.total / 4 => continue,
+                Mark::Change(_) => "changed",
+            };
+            let (_, list) = notes.entry(seen.seq).or_insert_with(|| (seen, Vec::new()));
+            list.push(format!("{} {note}", course.expression));
+        }
+        for seen in self.first.iter().chain(&self.newest) {
+            notes.entry(seen.seq).or_insert_with(|| (seen, Vec::new()));
+        }
+        notes.into_values().map(|(seen, list)| (seen, (!list.is_empty()).then(|| list.join(", ")))).collect()
     }
 }
 
 impl Course {
     /// Takes the next value; answers what it stands out for.
-    fn take(&mut self, text: &str, missing: bool) -> Option<&'static str> {
+    fn take(&mut self, text: &str, missing: bool) -> [Option<Mark>; 2] {
         if missing {
             self.unavailable += 1;
-            return (self.unavailable == 1).then_some("first that can't be read");
+            return [(self.unavailable == 1).then_some(Mark::Unavailable), None];
         }
-        if self.last.as_deref() != Some(text) {
-            self.changes += u64::from(self.last.is_some());
+        let changed = self.last.as_deref().is_some_and(|last| last != text);
+        if changed || self.last.is_none() {
+            self.changes += u64::from(changed);
             self.last = Some(text.to_string());
         }
-        let number: f64 = text.parse().ok().filter(|number: &f64| number.is_finite())?;
-        let before = self.samples.last().copied();
+        let Some(number) = text.parse().ok().filter(|number: &f64| number.is_finite()) else {
+            let nth = u32::try_from(self.changes).unwrap_or(u32::MAX);
+            return [(changed && nth <= MARKS).then_some(Mark::Change(nth)), None];
+        };
+        self.sample(number);
+        let extreme = match (self.least, self.most) {
+            (Some(least), _) if number < least => Some(Mark::Least),
+            (_, Some(most)) if number > most => Some(Mark::Most),
+            _ => None,
+        };
+        let negative = number < 0.0;
+        let turned = self.numbers > 1 && negative != self.was_negative;
+        self.was_negative = negative;
+        self.signs += u32::from(turned);
+        self.least = Some(self.least.map_or(number, |least| least.min(number)));
+        self.most = Some(self.most.map_or(number, |most| most.max(number)));
+        [extreme, (turned && self.signs <= MARKS).then_some(Mark::Sign(self.signs))]
+    }
+
+    fn sample(&mut self, number: f64) {
         if self.numbers.is_multiple_of(self.stride) {
             if self.samples.len() == SAMPLES {
                 let mut index = 0;
@@ -151,14 +194,64 @@ impl Course {
             }
         }
         self.numbers += 1;
-        let news = match (self.least, self.most, before) {
-            (Some(least), _, _) if number < least => Some("least so far"),
-            (_, Some(most), _) if number > most => Some("most so far"),
-            (_, _, Some(before)) if (before < 0.0) != (number < 0.0) => Some("sign changed"),
-            _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Place, Reading};
+
+    fn collect(values: &[&str]) -> Collector {
+        let point = Point {
+            id: 1,
+            place: Place::Function { module: None, name: "work".into() },
+            asked: "work".into(),
+            expressions: vec!["x".into()],
+            when: None,
+            every: 1,
         };
-        self.least = Some(self.least.map_or(number, |least| least.min(number)));
-        self.most = Some(self.most.map_or(number, |most| most.max(number)));
-        news
+        let mut collector = Collector::new(vec![point]);
+        for text in values {
+            let value = match *text {
+                "?" => Reading::unavailable("gone"),
+                text => Reading { text: text.into(), why: None },
+            };
+            collector.take(Hit { point: 1, values: vec![value], ..Hit::default() });
+        }
+        collector
+    }
+
+    fn notes(collector: &Collector) -> Vec<(u64, String)> {
+        collector.kept().into_iter().filter_map(|(seen, note)| Some((seen.seq, note?))).collect()
+    }
+
+    #[test]
+    fn what_stands_out_is_marked_once() {
+        let collector = collect(&["1", "5", "-3", "-4", "2", "9", "?", "?", "3"]);
+        let expected =
+            [(3, "x changed sign"), (4, "x least"), (5, "x changed sign"), (6, "x most"), (7, "x first not readable")];
+        assert_eq!(notes(&collector), expected.map(|(seq, note)| (seq, note.to_string())));
+        let words = collect(&["a"; 3].into_iter().chain(["b"; 5]).chain(["a"; 4]).collect::<Vec<_>>());
+        assert_eq!(notes(&words), [(4, "x changed".to_string()), (9, "x changed".to_string())]);
+        assert_eq!(words.courses[&1].1[0].changes, 2);
+    }
+
+    #[test]
+    fn a_long_course_is_kept_at_both_ends_with_its_extremes() {
+        let texts: Vec<String> = (0..50_000).map(|i: i64| if i == 20_000 { -7 } else { i }.to_string()).collect();
+        let collector = collect(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(!collector.is_whole());
+        let kept = collector.kept();
+        let seqs: Vec<u64> = kept.iter().map(|(seen, _)| seen.seq).collect();
+        assert!(seqs.is_sorted() && seqs.len() == FIRST + NEWEST + 2, "{}", seqs.len());
+        assert!(seqs.contains(&20_001) && seqs.last() == Some(&50_000));
+        let course = &collector.courses[&1].1[0];
+        assert_eq!((course.least, course.most, course.numbers), (Some(-7.0), Some(49_999.0), 50_000));
+        assert!(
+            course.samples.len() <= SAMPLES
+                && course.samples.len() * course.stride as usize >= 50_000 - course.stride as usize
+        );
+        assert_eq!(collector.latest().map(|seen| seen.seq), Some(50_000));
     }
 }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::Course;
-use crate::commands::trace::{HitLine, Traced};
+use super::told::{HitLine, PlaceLine};
+use super::{Course, Seen};
+use crate::model::Point;
 use crate::render::quoted;
 
 /// Functions of a call path in the feedback form.
@@ -13,13 +14,13 @@ const PATH: usize = 3;
 
 /// Exactly two maps: values per watched place, call paths per place.
 #[must_use]
-pub fn feedback(traced: &Traced) -> Value {
+pub fn feedback(places: &[PlaceLine], hits: &[HitLine]) -> Value {
     let mut watchpoints = Map::new();
     let mut breakpoints = Map::new();
-    for place in &traced.places {
-        let of_place = || traced.hits.iter().filter(|hit| hit.point == place.point);
-        let paths: Vec<Value> = of_place().map(|hit| Value::String(path(hit, &place.place))).collect();
-        breakpoints.insert(place.place.clone(), Value::Array(paths));
+    for place in places {
+        let of_place = || hits.iter().filter(|hit| hit.point == place.point);
+        let paths = of_place().map(|hit| Value::String(path(hit, &place.place)));
+        append(&mut breakpoints, &place.place, paths);
         if !place.courses.is_empty() {
             let entries = of_place().flat_map(|hit| {
                 place.courses.iter().map(|course| {
@@ -27,10 +28,18 @@ pub fn feedback(traced: &Traced) -> Value {
                     json!({ "var": course.expression, "value": value })
                 })
             });
-            watchpoints.insert(place.place.clone(), Value::Array(entries.collect()));
+            append(&mut watchpoints, &place.place, entries);
         }
     }
     json!({ "watchpoints": watchpoints, "breakpoints": breakpoints })
+}
+
+/// A place may have been asked for twice.
+fn append(map: &mut Map<String, Value>, place: &str, entries: impl Iterator<Item = Value>) {
+    let list = map.entry(place).or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut() {
+        list.extend(entries);
+    }
 }
 
 /// `work_basic() -> main() @ fixtures/loop_basic.c:6`.
@@ -40,28 +49,35 @@ fn path(hit: &HitLine, place: &str) -> String {
     format!("{} @ {place}", names.join(" -> "))
 }
 
-/// A table: a column for each expression of any place.
+/// The head of a table with a column for each expression of any place.
 #[must_use]
-pub fn csv(traced: &Traced) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for course in traced.places.iter().flat_map(|place| &place.courses) {
-        if !names.contains(&course.expression.as_str()) {
-            names.push(&course.expression);
-        }
-    }
+pub fn csv_head(points: &[Point]) -> String {
     let mut out = String::from("seq,place,thread,ms");
-    for name in &names {
+    for name in columns(points) {
         let _ = write!(out, ",{}", field(name));
     }
-    out.push('\n');
-    for hit in &traced.hits {
-        let _ = write!(out, "{},{},{},{:.3}", hit.seq, field(&hit.place), hit.thread.id, hit.ms);
-        for name in &names {
-            let _ = write!(out, ",{}", hit.values.get(*name).map(|value| field(value)).unwrap_or_default());
-        }
-        out.push('\n');
-    }
     out
+}
+
+/// One line of it.
+#[must_use]
+pub fn csv(seen: &Seen, points: &[Point]) -> Value {
+    let hit = HitLine::new(seen, points, None);
+    let mut out = format!("{},{},{},{:.3}", hit.seq, field(&hit.place), hit.thread.id, hit.ms);
+    for name in columns(points) {
+        let _ = write!(out, ",{}", hit.values.get(name).map(|value| field(value)).unwrap_or_default());
+    }
+    Value::String(out)
+}
+
+fn columns(points: &[Point]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for text in points.iter().flat_map(|point| &point.expressions) {
+        if !names.contains(&text.as_str()) {
+            names.push(text);
+        }
+    }
+    names
 }
 
 fn field(text: &str) -> String {
@@ -91,11 +107,10 @@ pub fn spark(course: &Course, width: usize) -> String {
 
 /// Values over hits, one line for each expression with numbers, as an SVG picture.
 #[must_use]
-pub fn plot(traced: &Traced) -> String {
+pub fn plot(places: &[PlaceLine]) -> String {
     const COLOURS: [&str; 6] = ["#3465a4", "#cc0000", "#4e9a06", "#75507b", "#c17d11", "#06989a"];
     let (width, height, left, top) = (800.0, 120.0, 60.0, 24.0);
-    let courses: Vec<(&str, &Course)> = traced
-        .places
+    let courses: Vec<(&str, &Course)> = places
         .iter()
         .flat_map(|place| place.courses.iter().map(|course| (place.place.as_str(), course)))
         .filter(|(_, course)| !course.samples.is_empty())

@@ -3,7 +3,8 @@
 //! - `["t",ID,"name"]`: a thread, before its first hit.
 //! - `["s",ID,[["function","file",LINE],…]]`: a way to a hit, innermost first, before the first hit that has it.
 //! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`,
-//!   one in the debugger's own words, with its type, `["value","type"]`.
+//!   one in the debugger's own words, with its type, `["value","type"]`, and with its parts, where the words say little
+//!   without them, `["value","type",TOTAL,[["name",value],…]]`; a total that is not known is `null`.
 //! - `["c",CALL,MICROS,THREAD,DEPTH,["function","file",LINE],[["name",value],…]]`: a function was entered, with its
 //!   arguments as the values of hits are written. CALL is its number in the trace, DEPTH counts told calls around it.
 //! - `["r",CALL,MICROS,value]`: it was left; the value is `null` where there is none, `["raised E: text"]` after an
@@ -14,10 +15,19 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::adapters::Quirks;
-use crate::model::{Hit, HitFrame, Reading};
+use crate::model::{Crossing, Hit, HitFrame, Reading};
+use crate::render::quoted;
+use crate::session::Told;
+
+/// One thing that a hook has told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    Hit(Hit),
+    Crossing(Crossing),
+}
 
 /// Reads what a hook wrote, as it grows.
 #[derive(Debug)]
@@ -38,8 +48,8 @@ impl Reader {
         Self { quirks, rest: Vec::new(), threads: HashMap::new(), ways: HashMap::new(), unreadable: 0 }
     }
 
-    /// Takes more bytes; each hit in them is told.
-    pub fn feed(&mut self, bytes: &[u8], mut tell: impl FnMut(Hit)) {
+    /// Takes more bytes; each record in them is told.
+    pub fn feed(&mut self, bytes: &[u8], mut tell: impl FnMut(Record)) {
         let mut from = 0;
         for end in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at) {
             let line = &bytes[from..end];
@@ -55,7 +65,7 @@ impl Reader {
         self.rest.extend_from_slice(&bytes[from..]);
     }
 
-    fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Hit)) {
+    fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Record)) {
         let quirks = self.quirks;
         let record: Option<Vec<Value>> = serde_json::from_slice(line).ok();
         match record.as_deref() {
@@ -70,14 +80,37 @@ impl Reader {
             }
             Some([point, micros, thread, way, Value::Array(values)]) => {
                 let thread = thread.as_i64().unwrap_or_default();
-                tell(Hit {
+                tell(Record::Hit(Hit {
                     point: point.as_u64().and_then(|point| u32::try_from(point).ok()).unwrap_or_default(),
                     thread,
                     thread_name: self.threads.get(&thread).cloned(),
                     micros: micros.as_u64().unwrap_or_default(),
                     values: values.iter().map(|record| reading(record, quirks)).collect(),
                     frames: way.as_u64().and_then(|way| self.ways.get(&way)).cloned().unwrap_or_default(),
-                });
+                }));
+            }
+            Some([Value::String(kind), call, micros, thread, depth, function, Value::Array(arguments)])
+                if kind == "c" =>
+            {
+                let argument = |pair: &Value| {
+                    let name = pair.get(0).and_then(Value::as_str)?;
+                    Some((name.to_string(), reading(pair.get(1)?, quirks)))
+                };
+                tell(Record::Crossing(Crossing::Entered {
+                    call: call.as_u64().unwrap_or_default(),
+                    micros: micros.as_u64().unwrap_or_default(),
+                    thread: thread.as_i64().unwrap_or_default(),
+                    depth: depth.as_u64().and_then(|depth| u32::try_from(depth).ok()).unwrap_or_default(),
+                    function: named(function, quirks),
+                    arguments: arguments.iter().filter_map(argument).collect(),
+                }));
+            }
+            Some([Value::String(kind), call, micros, value]) if kind == "r" => {
+                tell(Record::Crossing(Crossing::Left {
+                    call: call.as_u64().unwrap_or_default(),
+                    micros: micros.as_u64().unwrap_or_default(),
+                    value: (!value.is_null()).then(|| reading(value, quirks)),
+                }));
             }
             _ => self.unreadable += 1,
         }
@@ -86,23 +119,89 @@ impl Reader {
 
 /// None for a frame of the language's runtime.
 fn frame(record: &Value, quirks: &Quirks) -> Option<HitFrame> {
-    let text = |index: usize| record.get(index).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let (function, file) = (text(0).unwrap_or_default(), text(1));
-    (!(quirks.is_runtime)(function, file)).then(|| HitFrame {
-        function: (quirks.function_name)(function),
-        file: file.map(Into::into),
-        line: record.get(2).and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok()),
-    })
+    let text = |index: usize| record.get(index).and_then(Value::as_str);
+    (!(quirks.is_runtime)(text(0).unwrap_or_default(), text(1))).then(|| named(record, quirks))
 }
 
+fn named(record: &Value, quirks: &Quirks) -> HitFrame {
+    let text = |index: usize| record.get(index).and_then(Value::as_str).filter(|text| !text.is_empty());
+    HitFrame {
+        function: quoted(&(quirks.function_name)(text(0).unwrap_or_default())),
+        file: text(1).map(Into::into),
+        line: record.get(2).and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok()),
+    }
+}
+
+/// Writes hits that no hook has written, in the same form.
+#[derive(Debug, Default)]
+pub struct Writer {
+    threads: HashMap<i64, Option<String>>,
+    ways: HashMap<Vec<HitFrame>, usize>,
+}
+
+impl Writer {
+    /// The lines of one hit.
+    #[must_use]
+    pub fn lines(&mut self, hit: &Hit) -> String {
+        let mut out = String::new();
+        let mut push = |line: Value| {
+            out.push_str(&line.to_string());
+            out.push('\n');
+        };
+        if self.threads.get(&hit.thread) != Some(&hit.thread_name) {
+            self.threads.insert(hit.thread, hit.thread_name.clone());
+            push(json!(["t", hit.thread, hit.thread_name.as_deref().unwrap_or_default()]));
+        }
+        let way = match self.ways.get(&hit.frames) {
+            _ if hit.frames.is_empty() => 0,
+            Some(way) => *way,
+            None => {
+                let way = self.ways.len() + 1;
+                self.ways.insert(hit.frames.clone(), way);
+                let frame = |frame: &HitFrame| json!([frame.function, frame.file, frame.line]);
+                push(json!(["s", way, hit.frames.iter().map(frame).collect::<Vec<_>>()]));
+                way
+            }
+        };
+        let value = |reading: &Reading| reading.why.as_ref().map_or_else(|| json!(reading.text), |why| json!([why]));
+        let values: Vec<Value> = hit.values.iter().map(value).collect();
+        push(json!([hit.point, hit.micros, hit.thread, way, values]));
+        out
+    }
+}
+
+/// As `print` would show it.
 fn reading(record: &Value, quirks: &Quirks) -> Reading {
     match record {
-        Value::String(text) => Reading { text: text.clone(), why: None },
-        Value::Array(parts) => match parts.as_slice() {
-            [Value::String(text), Value::String(kind)] => Reading { text: (quirks.tidy)(text, Some(kind)), why: None },
-            parts => Reading::unavailable(parts.first().and_then(Value::as_str).unwrap_or_default()),
-        },
+        Value::String(text) => Reading { text: shown(text), why: None },
+        Value::Array(parts) if parts.len() < 2 => {
+            let why = parts.first().and_then(Value::as_str).unwrap_or_default();
+            Reading::unavailable((quirks.error_text)(why))
+        }
+        Value::Array(_) => Reading { text: told(record).value(quirks).flat(), why: None },
         other => Reading { text: other.to_string(), why: None },
+    }
+}
+
+/// A text that is short and harmless stays as it is.
+fn shown(text: &str) -> String {
+    if text.len() <= 200 && text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return text.to_string();
+    }
+    Told { text: text.into(), ..Told::default() }.value(&Quirks::PLAIN).flat()
+}
+
+fn told(record: &Value) -> Told {
+    let Value::Array(fields) = record else {
+        return Told { text: record.as_str().unwrap_or_default().into(), ..Told::default() };
+    };
+    let part = |part: &Value| Some((part.get(0)?.as_str()?.to_string(), told(part.get(1)?)));
+    let text = |index: usize| fields.get(index).and_then(Value::as_str).map(ToString::to_string);
+    Told {
+        text: text(0).unwrap_or_default(),
+        kind: text(1),
+        total: fields.get(2).and_then(Value::as_u64),
+        parts: fields.get(3).and_then(Value::as_array).into_iter().flatten().filter_map(part).collect(),
     }
 }
 
@@ -120,7 +219,10 @@ mod tests {
             let mut reader = Reader::new(&Quirks::PLAIN);
             let mut hits = Vec::new();
             for piece in text.as_bytes().chunks(size) {
-                reader.feed(piece, |hit| hits.push(hit));
+                reader.feed(piece, |record| match record {
+                    Record::Hit(hit) => hits.push(hit),
+                    Record::Crossing(crossing) => panic!("{crossing:?}"),
+                });
             }
             assert_eq!(hits.len(), 2);
             assert_eq!(hits[0].thread_name.as_deref(), Some("main"));
@@ -129,5 +231,53 @@ mod tests {
             assert_eq!((hits[1].point, hits[1].micros, hits[1].frames.len()), (2, 300, 0));
             assert_eq!(reader.unreadable, 1);
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_it_was() {
+        let frames = vec![HitFrame { function: "work".into(), file: Some("/p/a.c".into()), line: Some(6) }];
+        let hit = |micros, values: &[&str]| Hit {
+            point: 1,
+            thread: 7,
+            thread_name: Some("main".into()),
+            micros,
+            values: values.iter().map(|text| Reading { text: (*text).into(), why: None }).collect(),
+            frames: frames.clone(),
+        };
+        let unread = Hit { values: vec![Reading::unavailable("gone")], frames: Vec::new(), ..hit(9, &[]) };
+        let hits = [hit(5, &["0", "\"a\nb\""]), hit(8, &["1", ""]), unread];
+        let mut writer = Writer::default();
+        let text: String = hits.iter().map(|hit| writer.lines(hit)).collect();
+        assert_eq!(text.lines().count(), 5);
+        let mut read = Vec::new();
+        Reader::new(&Quirks::PLAIN).feed(text.as_bytes(), |record| read.push(record));
+        assert_eq!(read, hits.map(Record::Hit));
+    }
+
+    #[test]
+    fn calls_are_read() {
+        let text = concat!(
+            "[\"c\",1,10,7,0,[\"m.work\",\"/p/a.py\",2],[[\"n\",\"5\"],[\"gone\",[\"no value\"]]]]\n",
+            "[\"r\",1,30,[\"raised E: no\"]]\n[\"r\",2,31,null]\n"
+        );
+        let mut read = Vec::new();
+        Reader::new(&Quirks::PLAIN).feed(text.as_bytes(), |record| read.push(record));
+        let function = HitFrame { function: "m.work".into(), file: Some("/p/a.py".into()), line: Some(2) };
+        let arguments = vec![
+            ("n".into(), Reading { text: "5".into(), why: None }),
+            ("gone".into(), Reading::unavailable("no value")),
+        ];
+        assert_eq!(
+            read,
+            [
+                Record::Crossing(Crossing::Entered { call: 1, micros: 10, thread: 7, depth: 0, function, arguments }),
+                Record::Crossing(Crossing::Left {
+                    call: 1,
+                    micros: 30,
+                    value: Some(Reading::unavailable("raised E: no"))
+                }),
+                Record::Crossing(Crossing::Left { call: 2, micros: 31, value: None }),
+            ]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! gdb's own commands, for what its side of the protocol lacks.
 
-use crate::adapters::{Access, Natives, Reverse, Watching};
-use crate::model::{Reason, Target};
+use crate::adapters::{Access, Arm, Hook, Natives, Reverse, Tracing, Watching};
+use crate::model::{Place, Point, Reason, Target};
 
 pub const NATIVES: Natives = Natives {
     memory_read: Some(|address, count| format!("x/{count}xb {address}")),
@@ -61,8 +61,50 @@ pub const NATIVES: Natives = Natives {
         env: RECORDABLE,
     }),
     go: Some("python bugeye.go('continue &')"),
+    trace: Some(Tracing {
+        name: "in the debugger",
+        prepare: prepare_hook,
+        arm: Arm::Command { set: set_point, read: bound_line, disarm: "python bugeye_hook.remove()" },
+        // What would call or assign is refused by gdb itself, and told so.
+        reads: |_| true,
+        calls: Some(|hook| {
+            let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
+            vec![format!("python Calls.watch([{}], {})", globs.join(", "), hook.most_calls)]
+        }),
+    }),
     ..Natives::NONE
 };
+
+/// What writes down hits, run by gdb's own Python.
+const HOOK: &str = include_str!("hook.py");
+
+fn prepare_hook(hook: &Hook, _: &[Point]) -> Vec<String> {
+    vec![
+        format!("python exec({})", literal(HOOK)),
+        format!("python bugeye_hook.ready({}, {}, {})", literal(&hook.sink), hook.most, hook.frames),
+    ]
+}
+
+fn set_point(point: &Point) -> Vec<String> {
+    let place = match &point.place {
+        Place::Line { file, line } => format!("{{\"source\": {}, \"line\": {line}}}", literal(file)),
+        Place::Function { name, .. } => format!("{{\"function\": {}}}", literal(name)),
+        Place::Address(address) => format!("{{\"spec\": {}}}", literal(&format!("*{address}"))),
+    };
+    let when = point.when.as_deref().map_or_else(|| "None".into(), literal);
+    let texts: Vec<String> = point.expressions.iter().map(|text| literal(text)).collect();
+    let texts = texts.join(", ");
+    vec![format!("python bugeye_hook.add({}, {place}, {when}, {}, [{texts}])", point.id, point.every)]
+}
+
+/// Reads `at LINE`, with 0 where there is none, or `no` and why.
+fn bound_line(answer: &str) -> Result<Option<u32>, String> {
+    match answer.trim().split_once(' ') {
+        Some(("at", line)) => Ok(line.parse().ok().filter(|line| *line > 0)),
+        Some((_, why)) => Err(why.trim_end_matches('.').to_string()),
+        None => Err("gdb did not say where it is".into()),
+    }
+}
 
 /// gdb can't record the newest instructions of a processor: the C library is told to do without them, and to bind its
 /// functions before the recording begins.

@@ -1,9 +1,9 @@
 //! LLDB's own commands, for what its adapter lacks in one version or another: the same command works in all of them.
 
-use super::without_echo;
+use super::{has_two_words, without_echo};
 use crate::adapters::{Access, Arm, Hook, Natives, Tracing, Watching};
 use crate::dap::types::StoppedBody;
-use crate::model::{Place, Point};
+use crate::model::{Place, Point, is_pure};
 
 pub const NATIVES: Natives = Natives {
     failure,
@@ -50,9 +50,9 @@ pub const NATIVES: Natives = Natives {
     })),
     trace: Some(Tracing {
         name: "in the debugger",
-        prepare,
+        prepare: |hook, _| prepare(hook, true),
         arm: Arm::Command { set, read: bound_line, disarm: "script import bugeye_hook; bugeye_hook.remove()" },
-        reads: is_path,
+        reads: |text| is_pure(text) && !has_two_words(text),
         calls: None,
     }),
     ..Natives::NONE
@@ -61,21 +61,23 @@ pub const NATIVES: Natives = Natives {
 /// What writes down hits, run by LLDB's own Python.
 const HOOK: &str = include_str!("hook.py");
 
-fn prepare(hook: &Hook, _: &[Point]) -> Vec<String> {
-    let make = format!("make({}, {}, {})", python(&hook.sink), hook.most, hook.frames);
-    vec![format!("script names = {{}}; exec({}, names); names[\"make\"]{}", python(HOOK), &make[4..])]
+/// `plain` where values are to be told as LLDB's own adapter does.
+pub fn prepare(hook: &Hook, plain: bool) -> Vec<String> {
+    let (path, plain) = (python(&hook.sink), if plain { "True" } else { "False" });
+    let make = format!("({path}, {}, {}, {plain})", hook.most, hook.frames);
+    vec![format!("script names = {{}}; exec({}, names); names[\"make\"]{make}", python(HOOK))]
 }
 
-fn set(point: &Point) -> Vec<String> {
-    let (file, line, function) = match &point.place {
-        Place::Line { file, line } => (python(file), *line, "None".to_string()),
-        Place::Function { name, .. } => ("None".into(), 0, python(name)),
-        Place::Address(_) => ("None".into(), 0, "None".into()),
+pub fn set(point: &Point) -> Vec<String> {
+    let place = match &point.place {
+        Place::Line { file, line } => format!("{}, {line}, None, None", python(file)),
+        Place::Function { name, .. } => format!("None, 0, {}, None", python(name)),
+        Place::Address(address) => format!("None, 0, None, {address}"),
     };
     let when = point.when.as_deref().map_or_else(|| "None".into(), python);
     let texts: Vec<String> = point.expressions.iter().map(|text| python(text)).collect();
     let add = format!(
-        "script import bugeye_hook; bugeye_hook.add({}, {file}, {line}, {function}, {when}, {}, [{}])",
+        "script import bugeye_hook; bugeye_hook.add({}, {place}, {when}, {}, [{}])",
         point.id,
         point.every,
         texts.join(", ")
@@ -85,21 +87,13 @@ fn set(point: &Point) -> Vec<String> {
 }
 
 /// Reads `4.1: where = program`work + 20 at loop.c:6:9, address = …` from a list of breakpoints.
-fn bound_line(answer: &str) -> Result<Option<u32>, String> {
+pub fn bound_line(answer: &str) -> Result<Option<u32>, String> {
     let text = without_echo(answer);
     let Some((_, place)) = text.lines().find_map(|line| line.split_once(": where = ")) else {
         return Err("no code of this program comes from there".into());
     };
     let place = place.split(", address").next().and_then(|place| place.rsplit_once(" at "));
     Ok(place.and_then(|(_, place)| place.split(':').nth(1)).and_then(|line| line.parse().ok()))
-}
-
-/// What LLDB finds without evaluating: `a`, `a.b[3]->c`, `*p`, `&x`.
-fn is_path(text: &str) -> bool {
-    let path = text.trim_start_matches(['*', '&']);
-    path.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.->[]".contains(&byte))
-        && !path.contains("--")
 }
 
 /// A Python string literal of any text, in one line and without a quote that LLDB's command line would read.

@@ -27,6 +27,10 @@ pub(super) fn effect(effect: &Effect) -> Option<String> {
             format!("record {kind} {data}")
         }
         Effect::Record { .. } => return None,
+        Effect::Hit(hit) => {
+            let values: Vec<&str> = hit.values.iter().map(|value| value.text.as_str()).collect();
+            format!("hit {} {}", hit.point, values.join(" "))
+        }
         Effect::Spent(id) => format!("spent {id}"),
         Effect::Finish { spare: true } => "finish, the program lives".into(),
         Effect::Finish { spare: false } => "finish".into(),
@@ -96,6 +100,7 @@ fn answer(answer: &Answer) -> String {
             let lines: Vec<String> = lines.iter().map(|line| format!("{} {}", line.id, line.expression)).collect();
             format!("watches {}", lines.join(", "))
         }
+        Answer::Traced { bindings: list, way } => format!("traced by {way}{}", bindings(list)),
         Answer::Done => "done".into(),
     }
 }

@@ -2,7 +2,8 @@
 
 /// True when no call, assignment, increment or decrement is seen outside string and character literals. A `false` may
 /// be wrong in the careful direction: a cast to a function type, for one, looks like a call.
-pub(super) fn is_pure(expression: &str) -> bool {
+#[must_use]
+pub fn is_pure(expression: &str) -> bool {
     let bytes = expression.as_bytes();
     let mut i = 0;
     let mut after_name = false;
