@@ -35,8 +35,8 @@ use serde_json::{Value as Json, json};
 pub use breakpoints::UNTIL_ID;
 pub use gather::IMPURE;
 pub use look::{Locals, Look, Scope, Seen};
-pub use tree::Told;
 use pending::{Config, Pending};
+pub use tree::Told;
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,
     Stream, ThreadLine, Timer, Wait, WatchLine,
@@ -535,7 +535,7 @@ pub fn unsupported(message: &str) -> Option<(&str, &str)> {
     Some(text.split_once("; ").unwrap_or((text, "what it can do: bugeye doctor")))
 }
 
-fn first_lines(text: &str) -> String {
+pub(crate) fn first_lines(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim().is_empty()).take(3);
     lines.map(crate::render::quoted).collect::<Vec<_>>().join("\n  ")
 }

@@ -102,7 +102,10 @@ pub const DEBUGPY: Adapter = Adapter {
             prepare,
             arm: Arm::Condition(hook_condition),
             reads: |_| true,
-            calls: None,
+            calls: Some(|hook| {
+                let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
+                vec![format!("__bugeye__.calls([{}], {})", globs.join(", "), hook.most_calls)]
+            }),
         }),
         ..Natives::NONE
     },

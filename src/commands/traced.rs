@@ -251,7 +251,7 @@ impl Traced {
             let place = self.places.iter().find(|place| place.point == hit.point);
             for course in place.map(|place| place.courses.as_slice()).unwrap_or_default() {
                 let value = hit.values.get(&course.expression).map(String::as_str).unwrap_or_default();
-                text.push_str(&format!(" {}={}", quoted(&course.expression), cut(&quoted(value), VALUE).0));
+                text.push_str(&format!(" {}={}", quoted(&course.expression), shortened(value)));
             }
             if before.is_none_or(|(_, frames)| frames != hit.frames.as_slice()) && !hit.frames.is_empty() {
                 let names: Vec<String> = hit.frames.iter().take(4).map(|frame| quoted(&frame.function)).collect();
@@ -298,16 +298,24 @@ fn indent(depth: u32) -> String {
 
 /// `work(n=5) -> 10`.
 fn call_line(call: &Call) -> String {
-    let argument = |(name, value): &(String, String)| format!("{}={}", quoted(name), cut(&quoted(value), VALUE).0);
+    let argument = |(name, value): &(String, String)| format!("{}={}", quoted(name), shortened(value));
     let arguments: Vec<String> = call.arguments.iter().map(argument).collect();
     let mut text = format!("{}({})", quoted(&call.function.function), arguments.join(", "));
     match (&call.returned, &call.why) {
-        (Some(value), _) => text.push_str(&format!(" -> {}", cut(&quoted(value), VALUE).0)),
-        (None, Some(why)) => text.push_str(&format!(" !! {}", cut(&quoted(why), VALUE).0)),
+        (Some(value), _) => text.push_str(&format!(" -> {}", shortened(value))),
+        (None, Some(why)) => text.push_str(&format!(" !! {}", shortened(why))),
         (None, None) if !call.left => text.push_str(" …"),
         (None, None) => {}
     }
     text
+}
+
+fn shortened(text: &str) -> String {
+    let text = quoted(text);
+    match cut(&text, VALUE) {
+        (_, 0) => text,
+        (head, _) => format!("{head}…"),
+    }
 }
 
 fn counted(number: u64, what: &str) -> String {

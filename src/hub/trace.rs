@@ -137,7 +137,11 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
             Ok(Outcome::Stopped(stop)) => {
                 let changed = intake.take_change(&stop).await;
                 if intake.is_full() {
-                    let enough = End::Enough(format!("{} hits were asked for", plan.limits.most));
+                    let enough = End::Enough(format!(
+                        "{} {} asked for",
+                        plan.limits.most,
+                        if plan.limits.most == 1 { "hit was" } else { "hits were" }
+                    ));
                     break (Outcome::Stopped(stop), Some(enough));
                 }
                 if changed {

@@ -112,7 +112,8 @@ impl Session {
 
     fn trace_command(&mut self, line: &str, step: Step) {
         let expression = (self.adapter.quirks.raw)(line);
-        let arguments = json!({ "expression": expression, "context": "repl" });
+        // For the processes that the program will start too, where they are debugged.
+        let arguments = json!({ "expression": expression, "context": "repl", "everywhere": true });
         self.request("evaluate", arguments, Pending::Trace(step), self.limits.request);
     }
 

@@ -13,7 +13,8 @@ pub struct Told {
     pub kind: Option<String>,
     /// How many parts there are, where that is known.
     pub total: Option<u64>,
-    pub parts: Vec<(String, Self)>,
+    /// Told where the text says little without them.
+    pub parts: Option<Vec<(String, Self)>>,
 }
 
 impl Told {
@@ -28,7 +29,8 @@ impl Told {
 
     fn plant(&self, name: String, quirks: &Quirks, view: View, nodes: &mut Vec<Node>) -> usize {
         let items = usize::try_from(view.items).unwrap_or(usize::MAX);
-        let children = self.parts.iter().take(items);
+        let parts = self.parts.as_deref().unwrap_or_default();
+        let children = parts.iter().take(items);
         let children = children.map(|(name, part)| part.plant(name.clone(), quirks, view, nodes)).collect();
         let (text, kind) = (self.text.trim(), self.kind.as_deref());
         let counted = (quirks.count)(text, kind).filter(|_| quirks.pages_exactly || self.total.is_none());
@@ -40,11 +42,10 @@ impl Told {
             total: self.total.filter(|total| *total > 0).max(counted),
             depth: 0,
             children,
-            expanded: !self.parts.is_empty(),
-            // Parts are told where the text says little without them.
-            opaque: !self.parts.is_empty(),
+            expanded: self.parts.is_some(),
+            opaque: self.parts.is_some(),
             from: 0,
-            more: self.parts.len() > items,
+            more: parts.len() > items,
         });
         nodes.len() - 1
     }

@@ -5,6 +5,8 @@
 //! - `[POINT,MICROS,THREAD,WAY,["value",…]]`: a hit. A way of 0 is none. A value that can't be read is `["why"]`,
 //!   one in the debugger's own words, with its type, `["value","type"]`, and with its parts, where the words say little
 //!   without them, `["value","type",TOTAL,[["name",value],…]]`; a total that is not known is `null`.
+//!   Texts may be cut beyond what is shown, and parts beyond one more.
+//! - `["o",…]`: a note of the hook to itself.
 //! - `["c",CALL,MICROS,THREAD,DEPTH,["function","file",LINE],[["name",value],…]]`: a function was entered, with its
 //!   arguments as the values of hits are written. CALL is its number in the trace, DEPTH counts told calls around it.
 //! - `["r",CALL,MICROS,value]`: it was left; the value is `null` where there is none, `["raised E: text"]` after an
@@ -20,7 +22,7 @@ use serde_json::{Value, json};
 use crate::adapters::Quirks;
 use crate::model::{Crossing, Hit, HitFrame, Reading};
 use crate::render::quoted;
-use crate::session::Told;
+use crate::session::{Told, first_lines};
 
 /// One thing that a hook has told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +114,7 @@ impl Reader {
                     value: (!value.is_null()).then(|| reading(value, quirks)),
                 }));
             }
+            Some([Value::String(kind), ..]) if kind == "o" => {}
             _ => self.unreadable += 1,
         }
     }
@@ -176,7 +179,7 @@ fn reading(record: &Value, quirks: &Quirks) -> Reading {
         Value::String(text) => Reading { text: shown(text), why: None },
         Value::Array(parts) if parts.len() < 2 => {
             let why = parts.first().and_then(Value::as_str).unwrap_or_default();
-            Reading::unavailable((quirks.error_text)(why))
+            Reading::unavailable((quirks.error_text)(&first_lines(why)))
         }
         Value::Array(_) => Reading { text: told(record).value(quirks).flat(), why: None },
         other => Reading { text: other.to_string(), why: None },
@@ -201,7 +204,7 @@ fn told(record: &Value) -> Told {
         text: text(0).unwrap_or_default(),
         kind: text(1),
         total: fields.get(2).and_then(Value::as_u64),
-        parts: fields.get(3).and_then(Value::as_array).into_iter().flatten().filter_map(part).collect(),
+        parts: fields.get(3).and_then(Value::as_array).map(|parts| parts.iter().filter_map(part).collect()),
     }
 }
 
@@ -245,7 +248,7 @@ mod tests {
             frames: frames.clone(),
         };
         let unread = Hit { values: vec![Reading::unavailable("gone")], frames: Vec::new(), ..hit(9, &[]) };
-        let hits = [hit(5, &["0", "\"a\nb\""]), hit(8, &["1", ""]), unread];
+        let hits = [hit(5, &["0", "\"a b\""]), hit(8, &["1", ""]), unread];
         let mut writer = Writer::default();
         let text: String = hits.iter().map(|hit| writer.lines(hit)).collect();
         assert_eq!(text.lines().count(), 5);

@@ -252,7 +252,7 @@ def make(path, most, depth, plain):
         points[made.GetID()] = (point, every, [(text, text.isidentifier()) for text in texts])
         made.SetScriptCallbackFunction("bugeye_hook.hit")
         made_here.append(made)
-        made.AddName("bugeye-%d" % point)
+        made.AddName("bugeye_%d" % point)
 
     def remove():
         for made in made_here:

@@ -83,7 +83,7 @@ pub fn set(point: &Point) -> Vec<String> {
         texts.join(", ")
     );
     // What a script prints goes elsewhere; the list is answered.
-    vec![add, format!("breakpoint list bugeye-{}", point.id)]
+    vec![add, format!("breakpoint list bugeye_{}", point.id)]
 }
 
 /// Reads `4.1: where = program`work + 20 at loop.c:6:9, address = …` from a list of breakpoints.

@@ -189,10 +189,27 @@ impl Joined {
             }
             "disconnect" | "terminate" => self.leave_children(&command, &arguments),
             _ if !self.configured => self.configuration.push((command.clone(), arguments.clone())),
+            "evaluate" if arguments.get("everywhere") == Some(&Value::Bool(true)) => self.on_everywhere(&arguments),
             _ => {}
         }
         let owner = self.owner(&command, &mut arguments);
         self.ask_for_client(owner, seq, command, arguments);
+    }
+
+    /// What is to be evaluated in every process: in children that are there, and in those to come before they run.
+    fn on_everywhere(&mut self, arguments: &Value) {
+        let asked = ("evaluate".to_string(), arguments.clone());
+        if !self.configuration.contains(&asked) {
+            self.configuration.push(asked);
+        }
+        for process in self.ready_children() {
+            self.ask(process, "evaluate", arguments.clone(), Why::Quiet);
+        }
+    }
+
+    pub(super) fn ready_children(&self) -> Vec<usize> {
+        let ready = |(number, process): &(&usize, &Process)| **number != ROOT && process.is_ready();
+        self.processes.iter().filter(ready).map(|(number, _)| *number).collect()
     }
 
     /// The process that a request is about; its ids become that process's own.

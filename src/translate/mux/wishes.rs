@@ -41,13 +41,7 @@ impl Joined {
         self.wishes.push(wish);
         self.pending.insert((ROOT, seq), Why::Wish(key.clone()));
         self.ask_for_client(ROOT, seq, command.clone(), arguments.clone());
-        let children: Vec<usize> = self
-            .processes
-            .iter()
-            .filter(|(number, process)| **number != ROOT && process.is_ready())
-            .map(|(number, _)| *number)
-            .collect();
-        for process in children {
+        for process in self.ready_children() {
             self.ask(process, &command, arguments.clone(), Why::Wish(key.clone()));
         }
     }
