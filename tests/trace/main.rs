@@ -15,4 +15,5 @@ mod forms;
 mod limits;
 mod live;
 mod native;
+mod node;
 mod python;

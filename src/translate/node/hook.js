@@ -4,7 +4,7 @@
 (config, load) => {
   const fs = load('fs'), inspector = load('inspector');
   const { isProxy } = load('util').types, { performance } = load('perf_hooks');
-  const { writeSync } = fs, { stringify } = JSON, { round, min } = Math, ObjectOf = Object, ErrorOf = Error, MapOf = Map;
+  const { writeSync } = fs, { stringify } = JSON, { round } = Math, ObjectOf = Object, ErrorOf = Error, MapOf = Map;
   const { getOwnPropertyDescriptor, getPrototypeOf } = Object, { isArray } = Array, { captureStackTrace } = Error;
   const now = performance.now.bind(performance), offset = performance.timeOrigin - config.began;
   const out = fs.openSync(config.sink, 'a', 0o600);
@@ -23,13 +23,12 @@
   globalThis.__bugeye__ = holder;
   const { objectId } = ask('Runtime.evaluate', { expression: 'globalThis.__bugeye__' }).result;
 
-  // Getters of the language itself that only read.
+  // Getters of the language itself that the debugger knows to read only.
   const harmless = new Set();
   for (const [owner, names] of [
     [Map.prototype, ['size']], [Set.prototype, ['size']], [ArrayBuffer.prototype, ['byteLength']],
     [getPrototypeOf(Uint8Array.prototype), ['length', 'byteLength', 'byteOffset', 'buffer']],
-    [RegExp.prototype, ['source', 'flags', 'global', 'ignoreCase', 'multiline', 'sticky', 'unicode']],
-    [Symbol.prototype, ['description']], [DataView.prototype, ['byteLength', 'byteOffset', 'buffer']],
+    [DataView.prototype, ['byteLength', 'byteOffset', 'buffer']],
   ]) for (const name of names) harmless.add(getOwnPropertyDescriptor(owner, name)?.get);
 
   // A property, without running code of the program.
@@ -199,14 +198,14 @@
 
   // The way to a hit, as far as it tells one from another.
   const wayHere = () => {
-    const seen = {}, before = ErrorOf.prepareStackTrace, limit = ErrorOf.stackTraceLimit;
+    const holds = {}, before = ErrorOf.prepareStackTrace, limit = ErrorOf.stackTraceLimit;
     const had = getOwnPropertyDescriptor(ErrorOf, 'prepareStackTrace') !== undefined;
     let calls;
     try {
       ErrorOf.stackTraceLimit = config.frames * 4 + 16;
       ErrorOf.prepareStackTrace = (_, calls) => calls;
-      captureStackTrace(seen, hit);
-      calls = seen.stack;
+      captureStackTrace(holds, hit);
+      calls = holds.stack;
     } finally {
       ErrorOf.stackTraceLimit = limit;
       if (had) ErrorOf.prepareStackTrace = before; else delete ErrorOf.prepareStackTrace;
@@ -234,6 +233,15 @@
     return `[${point.id},${round((now() + offset) * 1000)},${config.thread},${way},[`;
   };
   const hit = (id, when, ...thunks) => {
+    // A condition that throws would be a hit that nobody sees.
+    try {
+      return seen(id, when, thunks);
+    } catch {
+      pending.push({ point: id, head: `[${id},${round((now() + offset) * 1000)},${config.thread},0,[`, full: left <= 0 });
+      return true;
+    }
+  };
+  const seen = (id, when, thunks) => {
     if (left <= 0) {
       pending.push({ point: id, full: true });
       return true;

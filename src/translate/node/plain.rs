@@ -5,7 +5,7 @@
 //! tell in the engine what changes the program and what does not.
 
 /// Words that are no variables.
-const WORDS: [&str; 41] = [
+const WORDS: [&str; 38] = [
     "async",
     "await",
     "break",
@@ -25,17 +25,14 @@ const WORDS: [&str; 41] = [
     "finally",
     "for",
     "function",
-    "get",
     "if",
     "import",
     "in",
     "instanceof",
     "let",
     "new",
-    "of",
     "package",
     "return",
-    "set",
     "static",
     "super",
     "switch",
@@ -47,6 +44,21 @@ const WORDS: [&str; 41] = [
     "while",
     "with",
     "yield",
+];
+/// Globals that Node makes when they are first asked for.
+const LAZY: [&str; 12] = [
+    "crypto",
+    "Crypto",
+    "CryptoKey",
+    "SubtleCrypto",
+    "fetch",
+    "navigator",
+    "localStorage",
+    "sessionStorage",
+    "CustomEvent",
+    "WebSocket",
+    "EventSource",
+    "Storage",
 ];
 /// Values by name.
 const NAMED: [&str; 6] = ["null", "undefined", "true", "false", "NaN", "Infinity"];
@@ -199,7 +211,7 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 let name = self.name()?;
-                if WORDS.contains(&name) {
+                if WORDS.contains(&name) || LAZY.contains(&name) {
                     return None;
                 }
                 if NAMED.contains(&name) {
