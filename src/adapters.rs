@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch, Point, Reason, Remote, Target};
+use crate::model::{Frame, Launch, Point, Reading, Reason, Remote, Target};
 
 /// Everything Bugeye knows about one debug adapter.
 #[derive(Debug)]
@@ -149,6 +149,18 @@ pub enum Arm {
     /// By commands that set a breakpoint of the hook's own, whose line is read from the last one's answer; another
     /// removes all.
     Command { set: fn(&Point) -> Vec<String>, read: fn(&str) -> Result<Option<u32>, String>, disarm: &'static str },
+    /// As a log breakpoint, once the first hit has shown that the values are as plain in its message as elsewhere.
+    Log(Logs),
+}
+
+/// Log breakpoints whose messages are read back: for values alone, and where no hit has to be the last.
+#[derive(Debug, Clone, Copy)]
+pub struct Logs {
+    pub message: fn(&Point) -> String,
+    /// The thread, the point and the values of a message; None for what is none.
+    pub read: fn(&str) -> Option<(i64, u32, Vec<Reading>)>,
+    /// Whether values of this type are written as `print` shows them, and can't be mistaken for anything else.
+    pub is_plain: fn(kind: &str) -> bool,
 }
 
 /// What a trace wants of a hook.

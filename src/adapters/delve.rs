@@ -1,11 +1,12 @@
 //! Delve, for Go.
 
+mod log;
 mod source;
 mod text;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Least, Natives, Quirks, Reach, Stdio, Way};
+use super::{Adapter, Arm, Find, Found, Install, Least, Logs, Natives, Quirks, Reach, Stdio, Tracing, Way};
 use crate::dap::types::StoppedBody;
 use crate::model::Launch;
 
@@ -106,6 +107,13 @@ pub const DELVE: Adapter = Adapter {
         }),
         address_of: |expression| format!("uintptr({expression})"),
         at_address: Some(|address, kind| format!("*(*{kind:?})({address})")),
+        trace: Some(Tracing {
+            name: "logpoints",
+            prepare: |_, _| Vec::new(),
+            arm: Arm::Log(Logs { message: log::message, read: log::read, is_plain: log::is_plain }),
+            reads: log::reads,
+            calls: None,
+        }),
         ..Natives::NONE
     },
 };
