@@ -376,6 +376,8 @@ pub struct Quirks {
     pub assignment: fn(&str, &str) -> String,
     /// Assignments are for the innermost frame alone; in others a variable is set by its name.
     pub assigns_in_top: bool,
+    /// The id that the innermost frame gets when a stack is asked for first after a stop.
+    pub top_frame: Option<i64>,
     /// A function that `eval` calls may run into a breakpoint, and stays there.
     pub calls_stop: bool,
     /// How `eval` asks again, for what was refused with this message the first time.
@@ -513,6 +515,7 @@ impl Quirks {
         is_about_condition: |_| false,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         assigns_in_top: false,
+        top_frame: None,
         calls_stop: false,
         eval_again: |_, _| None,
         arguments: (|_, _| String::new(), |_| Vec::new()),

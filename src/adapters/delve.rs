@@ -44,6 +44,7 @@ pub const DELVE: Adapter = Adapter {
         print_contexts: &["repl"],
         is_nonsense: |expression| is_command(expression),
         raw: |text| if is_command(text) { text.to_string() } else { format!("dlv {text}") },
+        top_frame: Some(1000),
         calls_stop: true,
         eval_again: |expression, message| {
             let called = message.contains("without using 'call'");

@@ -35,6 +35,8 @@ pub(super) struct Tracing {
     arming: Option<(OpId, usize)>,
     failed: Option<String>,
     current: Option<Collecting>,
+    /// A hit that is complete, while others of the same moment are looked for.
+    waiting: Option<Seen>,
     /// Threads whose names were asked for.
     asked: BTreeSet<i64>,
     pub(super) logs: Option<Logs>,
@@ -93,6 +95,7 @@ impl Session {
             arming: None,
             failed: None,
             current: None,
+            waiting: None,
             asked: BTreeSet::new(),
         });
         match means {
@@ -231,7 +234,8 @@ impl Session {
             Some(Arm::Condition(condition)) => Some(condition),
             Some(Arm::Log(_)) | None => None,
         };
-        let log = |point: &Point| Some((tracing.logs.filter(|_| tracing.logged.contains_key(&point.id))?.message)(point));
+        let log =
+            |point: &Point| Some((tracing.logs.filter(|_| tracing.logged.contains_key(&point.id))?.message)(point));
         let wish = |point: &Point| Breakpoint {
             log: log(point),
             condition: condition.map_or_else(|| point.when.clone(), |condition| Some(condition(point))),
@@ -308,6 +312,10 @@ impl Session {
 
     /// A hit is complete: it is told, and the program goes on unless somebody else wants it stopped here.
     pub(super) fn finish_hit(&mut self, seen: Seen) {
+        if let (true, Some(tracing)) = (self.is_looking_for_others(), &mut self.tracing) {
+            tracing.waiting = Some(seen);
+            return;
+        }
         self.standing = None;
         let Some(tracing) = &mut self.tracing else { return self.go_on(Some(seen.thread.id)) };
         let Some(collecting) = tracing.current.take() else { return };
@@ -363,6 +371,20 @@ impl Session {
         } else {
             self.go_on(Some(seen.thread.id));
         }
+    }
+
+    /// All that hit a place at this moment are known.
+    pub(super) fn finish_waiting_hit(&mut self) {
+        if let Some(seen) = self.tracing.as_mut().and_then(|tracing| tracing.waiting.take()) {
+            self.finish_hit(seen);
+        }
+    }
+
+    /// Whether a stop is a hit of a traced place, to be looked at and left.
+    pub(super) fn is_stop_of_trace(&self, body: &StoppedBody) -> bool {
+        let is_each = |tracing: &Tracing| tracing.points.iter().all(|point| point.every <= 1);
+        let by_stops = self.tracing.as_ref().is_some_and(|tracing| tracing.means.is_none() && is_each(tracing));
+        by_stops && !self.entering && self.hit_wishes(body).into_iter().all(is_trace)
     }
 
     /// All hits that were asked for were seen: the program stops here.

@@ -61,6 +61,10 @@ mod tests {
     #[test]
     fn only_plain_types_are_plain() {
         assert!(["int", "int64", "uint8", "float64", "bool", "string", "uintptr"].into_iter().all(is_plain));
-        assert!(!["main.Color", "[]int", "*int", "interface {}", "error", "complex128", "map[int]int", ""].into_iter().any(is_plain));
+        assert!(
+            !["main.Color", "[]int", "*int", "interface {}", "error", "complex128", "map[int]int", ""]
+                .into_iter()
+                .any(is_plain)
+        );
     }
 }
