@@ -137,6 +137,9 @@ pub struct Tracing {
     pub arm: Arm,
     /// Whether the hook reads an expression as `print` would.
     pub reads: fn(&str) -> bool,
+    /// Where only one breakpoint of a line counts: the condition that is the hook's and that of another one, which always
+    /// stops if it has none.
+    pub beside: Option<fn(hook: &str, condition: Option<&str>) -> String>,
     /// Commands, given after those of `prepare`, that have the hook tell of calls too; none where it can't.
     pub calls: Option<fn(&Hook) -> Vec<String>>,
 }

@@ -329,7 +329,7 @@ impl Session {
             Op::Unwatch(number) => self.unwatch(id, number),
             Op::Watches => self.list_watches(id),
             Op::Jump { file, line, view } => self.jump(id, &file, line, view),
-            Op::Trace { points, hook } => self.trace(id, points, hook),
+            Op::Trace { points, hook } => self.trace(id, points, &hook),
             Op::Untrace => self.untrace(id),
             Op::Detach => self.detach(id),
             Op::Stop { kill } => self.stop(id, kill),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::breakpoints::{TRACE_ID, is_trace};
+use super::breakpoints::{TRACE_ID, is_internal, is_trace};
 use super::gather::Purpose;
 use super::look::{Look, Seen};
 use super::{Answer, Effect, OpId, Pending, Session, Standing};
@@ -63,7 +63,7 @@ pub(super) enum Step {
 
 impl Session {
     /// Arms a trace; answered when every point is set, with where.
-    pub(super) fn trace(&mut self, op: OpId, points: Vec<Point>, hook: Hook) {
+    pub(super) fn trace(&mut self, op: OpId, points: Vec<Point>, hook: &Hook) {
         if !matches!(self.state, SessionState::Held | SessionState::Stopped) {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
@@ -75,6 +75,15 @@ impl Session {
         let means = means.filter(|means| hook.calls.is_empty() || means.calls.is_some());
         if means.is_none() && !hook.calls.is_empty() {
             return self.answer(op, Err(self.no_calls()));
+        }
+        let counts = |wish: &&Breakpoint| wish.enabled && (wish.log.is_some() || wish.hits.is_some());
+        let at = |wish: &&Breakpoint| points.iter().any(|point| point.place == wish.place);
+        if let (Some(_), Some(other)) =
+            (means.and_then(|means| means.beside), self.wishes.iter().filter(counts).find(at))
+        {
+            let failure = Failure::refused(format!("breakpoint {} counts or logs at a place to be traced", other.id))
+                .hint(format!("bugeye disable {}", other.id));
+            return self.answer(op, Err(failure));
         }
         let left = (hook.most > 0).then_some(hook.most);
         let (means, logs) = match means {
@@ -99,7 +108,7 @@ impl Session {
             asked: BTreeSet::new(),
         });
         match means {
-            Some(means) => self.arm_hook(op, means, &hook),
+            Some(means) => self.arm_hook(op, means, hook),
             None => self.arm_stops(op),
         }
     }
@@ -163,7 +172,7 @@ impl Session {
                     Arm::Condition(_) | Arm::Log(_) => None,
                 });
                 let line = result.and_then(|text| read.map_or(Ok(None), |read| read(&text)));
-                let asked = tracing.points.iter().find(|point| point.id == id).and_then(|point| point.line());
+                let asked = tracing.points.iter().find(|point| point.id == id).and_then(Point::line);
                 tracing.bound.insert(id, binding(asked, line));
             }
         }
@@ -220,7 +229,12 @@ impl Session {
         match tracing.means.map(|means| means.arm) {
             Some(Arm::Command { .. }) => tracing.bound.clone(),
             _ => {
-                let found = |point: &Point| Some((point.id, self.bound.get(&(TRACE_ID - point.id))?.binding.clone()));
+                let found = |point: &Point| {
+                    let other = || self.wishes.iter().find(|wish| wish.place == point.place && wish.enabled);
+                    let own = self.bound.get(&(TRACE_ID - point.id));
+                    let bound = own.or_else(|| self.bound.get(&other()?.id))?;
+                    Some((point.id, bound.binding.clone()))
+                };
                 tracing.points.iter().filter_map(found).collect()
             }
         }
@@ -242,6 +256,24 @@ impl Session {
             ..Breakpoint::new(TRACE_ID - point.id, point.place.clone(), point.asked.clone())
         };
         tracing.points.iter().map(wish).collect()
+    }
+
+    /// The wishes as an adapter needs them that knows only one breakpoint of a line: a hook there becomes part of the
+    /// other one's condition.
+    pub(super) fn folded(&self, mut wishes: Vec<Breakpoint>) -> Vec<Breakpoint> {
+        let means = self.tracing.as_ref().and_then(|tracing| tracing.means);
+        let Some(beside) = means.and_then(|means| means.beside) else { return wishes };
+        let (traced, mut others): (Vec<_>, Vec<_>) = wishes.drain(..).partition(|wish| is_trace(wish.id));
+        for hook in traced {
+            match others.iter_mut().find(|other| other.place == hook.place && !is_internal(other.id)) {
+                Some(other) => {
+                    let text = beside(hook.condition.as_deref().unwrap_or_default(), other.condition.as_deref());
+                    other.condition = Some(text);
+                }
+                None => others.push(hook),
+            }
+        }
+        others
     }
 
     /// Takes the trace away; answered when nothing of it is left at the adapter.

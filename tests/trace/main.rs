@@ -14,4 +14,5 @@ mod support;
 mod forms;
 mod limits;
 mod live;
+mod native;
 mod python;
