@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch, Point, Reason, Remote, Target};
+use crate::model::{Frame, Launch, Point, Reading, Reason, Remote, Target};
 
 /// Everything Bugeye knows about one debug adapter.
 #[derive(Debug)]
@@ -152,6 +152,18 @@ pub enum Arm {
     /// By commands that set a breakpoint of the hook's own, whose line is read from the last one's answer; another
     /// removes all.
     Command { set: fn(&Point) -> Vec<String>, read: fn(&str) -> Result<Option<u32>, String>, disarm: &'static str },
+    /// As a log breakpoint, once the first hit has shown that the values are as plain in its message as elsewhere.
+    Log(Logs),
+}
+
+/// Log breakpoints whose messages are read back: for values alone, and where no hit has to be the last.
+#[derive(Debug, Clone, Copy)]
+pub struct Logs {
+    pub message: fn(&Point) -> String,
+    /// The thread, the point and the values of a message; None for what is none.
+    pub read: fn(&str) -> Option<(i64, u32, Vec<Reading>)>,
+    /// Whether values of this type are written as `print` shows them, and can't be mistaken for anything else.
+    pub is_plain: fn(kind: &str) -> bool,
 }
 
 /// What a trace wants of a hook.
@@ -367,6 +379,8 @@ pub struct Quirks {
     pub assignment: fn(&str, &str) -> String,
     /// Assignments are for the innermost frame alone; in others a variable is set by its name.
     pub assigns_in_top: bool,
+    /// The id that the innermost frame gets when a stack is asked for first after a stop.
+    pub top_frame: Option<i64>,
     /// A function that `eval` calls may run into a breakpoint, and stays there.
     pub calls_stop: bool,
     /// How `eval` asks again, for what was refused with this message the first time.
@@ -504,6 +518,7 @@ impl Quirks {
         is_about_condition: |_| false,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         assigns_in_top: false,
+        top_frame: None,
         calls_stop: false,
         eval_again: |_, _| None,
         arguments: (|_, _| String::new(), |_| Vec::new()),
