@@ -53,7 +53,9 @@ pub const NODE: Adapter = Adapter {
             arm: Arm::Condition(|point| format!("bugeye:point {}", point.id)),
             // What the hook does not read, the translator does, while the thread pauses for a moment.
             reads: |_| true,
-            calls: None,
+            calls: Some(|hook| {
+                vec![format!("bugeye:calls {}", json!({ "globs": hook.calls, "most": hook.most_calls }))]
+            }),
         }),
         ..Natives::NONE
     },

@@ -5,6 +5,7 @@
 //! inspectors and processes arrives as an [`Input`], and each request is a task that asks inspectors and then answers.
 
 mod breakpoints;
+mod calls;
 mod inspector;
 mod launch;
 mod looking;

@@ -17,7 +17,7 @@ fn values(result: &Value, names: &[&str]) -> Vec<Vec<String>> {
 fn assert_hits(result: &Value, names: &[&str], expected: &[&[i64]]) {
     let expected: Vec<Vec<String>> = expected.iter().map(|hit| hit.iter().map(ToString::to_string).collect()).collect();
     assert_eq!(values(result, names), expected, "{result}");
-    assert_eq!(result["way"], "hook", "{result}");
+    assert_eq!(result["way"], "in process", "{result}");
 }
 
 #[track_caller]
@@ -301,5 +301,52 @@ fn a_live_session_is_traced_to_its_next_stop() {
     let result = bug.json(&["trace", "--at", &place]);
     assert_hits(&result, &["i", "sum"], &BODY[4..]);
     assert_eq!(bug.json(&["print", "sum"])["values"][0]["value"]["text"], "10");
+    bug.close();
+}
+
+#[test]
+fn calls_are_told_with_arguments_values_and_depth() {
+    let text = "'use strict';\nclass Cart {\n  constructor(items) {\n    this.items = items;\n  }\n  total(rate = 2) {\n    \
+        return this.items.map(price => taxed(price, rate)).reduce((a, b) => a + b, 0);\n  }\n}\n\
+        function taxed(price, rate) {\n  if (price < 0) throw new RangeError('negative');\n  return price * rate;\n}\n\
+        const nothing = () => {};\nfunction drain(n) {\n  while (n > 0) n--;\n}\n\
+        async function later(x) {\n  await null;\n  return x;\n}\n\
+        function main() {\n  new Cart([1, 2]).total();\n  try {\n    new Cart([-1]).total(3);\n  } catch {}\n  nothing();\n  \
+        drain(3);\n  return later('a');\n}\nmain();\n";
+    let (bug, files) = written(&[("shop.js", text)]);
+    let told = |words: &[&str]| -> (Vec<String>, Value) {
+        let result = trace(&bug, words, &["node", &files[0]]);
+        let line = |call: &Value| {
+            let pair = |pair: &Value| format!("{}={}", pair[0].as_str().unwrap(), pair[1].as_str().unwrap());
+            let arguments: Vec<String> = call["arguments"].as_array().unwrap().iter().map(pair).collect();
+            let end = call["returned"].as_str().or(call["why"].as_str()).unwrap_or("-");
+            assert_eq!(call["left"], true, "{call}");
+            format!("{} {}({}) {end}", call["depth"], call["function"].as_str().unwrap(), arguments.join(", "))
+        };
+        (result["calls"].as_array().unwrap().iter().map(line).collect(), result)
+    };
+    let (calls, result) = told(&["--calls", "*"]);
+    let expected = [
+        "0 main() Promise {<pending>}",
+        "1 Cart(items=[1, 2]) -",
+        "1 Cart.total(rate=2) 6",
+        "2 taxed(price=1, rate=2) 2",
+        "2 taxed(price=2, rate=2) 4",
+        "1 Cart(items=[-1]) -",
+        "1 Cart.total(rate=3) raised RangeError: negative",
+        "2 taxed(price=-1, rate=3) raised RangeError: negative",
+        "1 nothing() -",
+        "1 drain(n=3) -",
+        "1 later(x='a') Promise {a}",
+    ];
+    assert_eq!(calls, expected, "{result}");
+    assert_eq!(result["calls"][3]["line"], 10);
+    assert_eq!(
+        told(&["--calls", "Cart.t*"]).0,
+        ["0 Cart.total(rate=2) 6", "0 Cart.total(rate=3) raised RangeError: negative"]
+    );
+    assert_eq!(told(&["--calls", "shop.dr*"]).0, ["0 drain(n=3) -"]);
+    let result = trace(&bug, &["--calls", "t*", "--max-hits", "2"], &["node", &files[0]]);
+    assert_eq!(result["calls"].as_array().unwrap().len(), 2, "{result}");
     bug.close();
 }

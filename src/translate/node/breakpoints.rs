@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
+use super::calls::{self, Wanted};
 use super::sourcemap::{SourceMap, Spot};
 use super::syntax::{Code, Function, Lines};
 use super::target::{Target, is_package};
@@ -42,6 +43,8 @@ pub enum At {
         line: u32,
     },
     Function(String),
+    /// The beginnings of functions whose calls are told.
+    Calls(Wanted),
 }
 
 /// A breakpoint at the inspector: which scripts, and where in them.
@@ -80,6 +83,13 @@ impl Unit {
                 .collect()
         });
         Self { map, functions, scanned: source.is_some() }
+    }
+}
+
+impl Placed {
+    /// Whether it is one of these, and there for this wish.
+    pub fn is_for(&self, ids: &[&str], wish: i64) -> bool {
+        ids.contains(&self.id.as_str()) && self.wishes.contains(&wish)
     }
 }
 
@@ -123,12 +133,33 @@ impl Wishes {
     }
 
     pub fn has_functions(&self) -> bool {
-        self.list.iter().any(|wish| matches!(wish.at, At::Function(_)))
+        self.list.iter().any(|wish| matches!(wish.at, At::Function(_) | At::Calls(_)))
     }
 
     /// Whether any is in a package: scripts there are looked at only then.
     pub fn reach_packages(&self) -> bool {
-        self.list.iter().any(|wish| matches!(&wish.at, At::Line { real, .. } if is_package(&real.to_string_lossy())))
+        self.list.iter().any(|wish| match &wish.at {
+            At::Line { real, .. } => is_package(&real.to_string_lossy()),
+            At::Function(_) => false,
+            At::Calls(wanted) => wanted.reach_packages(),
+        })
+    }
+
+    /// From now on these calls are told.
+    pub fn want_calls(&mut self, wanted: Option<Wanted>) {
+        self.list.retain(|wish| !matches!(wish.at, At::Calls(_)));
+        self.list.extend(wanted.map(|wanted| {
+            let (id, at) = (calls::WISH, At::Calls(wanted));
+            Rc::new(Wish { id, at, condition: None, least: 1, passes: Cell::new(0), bound: RefCell::default() })
+        }));
+    }
+
+    /// The calls that are told.
+    pub fn calls(&self) -> Option<Wanted> {
+        self.list.iter().find_map(|wish| match &wish.at {
+            At::Calls(wanted) => Some(wanted.clone()),
+            _ => None,
+        })
     }
 
     /// Whether a map has a file that a wish is in.
@@ -246,6 +277,11 @@ impl Bridge {
                         sites.entry(site).or_default().push(wish);
                     }
                 }
+                At::Calls(wanted) => {
+                    for site in calls::sites(wanted, &units) {
+                        sites.entry(site).or_default().push(wish);
+                    }
+                }
                 At::Function(name) => {
                     let (owner, name) = name.rsplit_once('.').map_or((None, name.as_str()), |(o, n)| (Some(o), n));
                     for (url, unit) in units.iter() {
@@ -297,6 +333,9 @@ impl Bridge {
             if by_address && matches!(&wish.at, At::Line { real, .. } if generated(real)) {
                 continue;
             }
+            if matches!(wish.at, At::Calls(_)) {
+                continue;
+            }
             let bound = Some((path.clone(), place.line));
             if wish.bound.replace(bound.clone()) != bound {
                 let told = self.told(&wish);
@@ -315,6 +354,7 @@ impl Bridge {
                 Ok(line) => (true, Some(line), Some(file.clone()), None),
                 Err(message) => (false, None, Some(file.clone()), Some(message)),
             },
+            (At::Calls(_), _) => (true, None, None, None),
             (At::Function(name), None) => match self.foresee_function(name) {
                 Some((file, line)) => (true, Some(line), Some(file), None),
                 None => (false, None, None, Some("no script with a function of that name is loaded yet".to_string())),
@@ -356,7 +396,8 @@ impl Bridge {
         let mut hits = Vec::new();
         let mut failed = None;
         let several = wishes.len() > 1;
-        for wish in wishes.into_iter().filter(|wish| wish.point().is_none()) {
+        let asked = |wish: &Rc<Wish>| wish.point().is_none() && !matches!(wish.at, At::Calls(_));
+        for wish in wishes.into_iter().filter(asked) {
             if let Some(text) = &wish.condition {
                 if several && !self.is_true(target, text, frame).await {
                     continue;

@@ -162,7 +162,7 @@ impl Bridge {
         shown
     }
 
-    pub async fn evaluate(&self, arguments: &Value) -> Result<Value, String> {
+    pub async fn evaluate(self: &Rc<Self>, arguments: &Value) -> Result<Value, String> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         let (expression, context) = (text("expression"), text("context"));
         let frame = arguments.get("frameId").and_then(Value::as_i64);
@@ -223,7 +223,7 @@ impl Bridge {
     }
 
     /// Questions that the adapter's own file asks in place of an expression.
-    async fn own_question(&self, words: &str, frame: Option<i64>) -> Result<Value, String> {
+    async fn own_question(self: &Rc<Self>, words: &str, frame: Option<i64>) -> Result<Value, String> {
         let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
         match word {
             "compile" => {
@@ -231,6 +231,7 @@ impl Bridge {
                 Ok(json!({ "result": "ok" }))
             }
             "trace" => self.begin_trace(rest).await,
+            "calls" => self.begin_calls(rest).await,
             "arguments" => {
                 let (target, pause, index) = self.frame(frame.unwrap_or_default())?;
                 let names = parameters(&target, &pause.frames[index]).await.unwrap_or_default();
@@ -458,7 +459,7 @@ async fn children(target: &Target, object: &Value, start: u64, count: u64) -> Re
     Ok(own.skip(skip).take(take).collect())
 }
 
-async fn parameters(target: &Target, frame: &Frame) -> Option<Vec<String>> {
+pub async fn parameters(target: &Target, frame: &Frame) -> Option<Vec<String>> {
     if frame.is_module {
         return None;
     }

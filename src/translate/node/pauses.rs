@@ -82,6 +82,7 @@ impl Bridge {
         let (mut hits, failed) =
             if ids.is_empty() { (Vec::new(), None) } else { self.hits(&target, &ids, &frame).await };
         hits.extend(self.take_traced(&target, &pause, &ids).await);
+        self.take_calls(&target, &pause, &ids, &params).await;
         if at_entry {
             if let (Some(step), true) = (self.entered(&target, &pause).await, hits.is_empty()) {
                 return self.resume(&target, step.method);
@@ -98,6 +99,7 @@ impl Bridge {
             return self.stop(&target, "breakpoint", more);
         }
         if let Some(exception) = &why.exception {
+            self.calls_thrown_through(&target, &pause, exception).await;
             if self.is_wanted(&target, &pause, exception).await {
                 let more = thrown(exception);
                 return self.stop(&target, "exception", more);
@@ -289,7 +291,7 @@ impl Bridge {
 
     /// Whether a frame catches what comes to it from the place where it stands. What an asynchronous function throws is
     /// caught by its promise.
-    async fn catches(&self, target: &Target, frame: &Frame, by_promise: bool) -> bool {
+    pub async fn catches(&self, target: &Target, frame: &Frame, by_promise: bool) -> bool {
         let Some(script) = &frame.script else { return true };
         let Some(source) = script.source(&target.wire).await else { return true };
         let code = Code::new(&source);

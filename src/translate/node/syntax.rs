@@ -274,6 +274,12 @@ impl<'a> Code<'a> {
         (first.saturating_sub(4)..first).any(|index| self.word(index) == "async")
     }
 
+    /// Whether the function whose brackets open at this byte is a generator.
+    pub fn is_generator(&self, at: usize) -> bool {
+        let first = self.tokens.partition_point(|token| token.at < at);
+        (first.saturating_sub(2)..first).any(|index| self.word(index) == "*")
+    }
+
     /// The first line from this one on, counted from 0, that has code a debugger can stop at.
     pub fn line_with_code(&self, line: u32) -> Option<u32> {
         let mut lines = Lines::new(self.text);

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::breakpoints::{Placed, Site, Unit};
+use super::calls::Calls;
 use super::inspector::Wire;
 use super::sourcemap::{SourceMap, Spot};
 use super::urls;
@@ -31,6 +32,7 @@ pub struct Target {
     pub catching: Cell<&'static str>,
     /// Exceptions it paused at that were none to stop at.
     pub passed: Cell<u32>,
+    pub calls: Calls,
     /// It was let go, and is no longer held before its first line.
     pub released: Cell<bool>,
 }
@@ -201,6 +203,7 @@ impl Target {
             doing: RefCell::default(),
             catching: Cell::new("none"),
             passed: Cell::new(0),
+            calls: Calls::default(),
             released: Cell::new(false),
         }
     }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::Bridge;
 use super::breakpoints::Wish;
+use super::calls::Count;
 use super::plain;
 use super::target::{Frame, OWN, Pause, Target, is_package};
 use crate::render::{cut, quoted};
@@ -42,6 +43,9 @@ struct Point {
     expressions: Vec<String>,
     when: Option<String>,
     every: u32,
+    /// What the hook calls to read the values; none where the debugger has to read them.
+    #[serde(skip)]
+    functions: Option<Vec<String>>,
 }
 
 /// A trace under way.
@@ -55,6 +59,7 @@ pub struct Trace {
     conditions: BTreeMap<u32, String>,
     /// Ways to hits that no hook has seen.
     ways: RefCell<HashMap<Vec<Value>, u64>>,
+    pub calls: Count,
 }
 
 /// What a hook leaves to the debugger.
@@ -87,22 +92,23 @@ impl Trace {
         self.asked.points.iter().find(|point| point.id == id)
     }
 
+    /// Since it began.
+    pub fn micros(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        u64::try_from(now).unwrap_or_default().saturating_sub((self.began * 1000.0) as u64)
+    }
+
     /// Several records at once, so that nothing comes between them.
-    fn write(&self, text: &str) {
+    pub fn write(&self, text: &str) {
         let _ = self.sink.borrow_mut().write_all(text.as_bytes());
     }
 }
 
 impl Point {
-    /// None where the debugger has to read the values.
-    fn functions(&self) -> Option<Vec<String>> {
-        self.expressions.iter().map(|text| plain::function(text)).collect()
-    }
-
     fn condition(&self) -> String {
         let mut words = vec![self.id.to_string()];
         words.push(self.when.as_ref().map_or_else(|| "0".into(), |when| format!("()=>({when}\n)")));
-        words.extend(self.functions().unwrap_or_default());
+        words.extend(self.functions.clone().unwrap_or_default());
         format!("typeof __bugeye__!=='function'||__bugeye__({})", words.join(","))
     }
 }
@@ -110,16 +116,25 @@ impl Point {
 impl Bridge {
     /// Begins a trace: from now on its conditions are known, and every thread has the hook.
     pub async fn begin_trace(&self, words: &str) -> Result<Value, String> {
-        let asked: Asked = serde_json::from_str(words).map_err(|error| error.to_string())?;
-        for when in asked.points.iter().filter_map(|point| point.when.as_deref()) {
-            self.compile(when).await?;
+        let mut asked: Asked = serde_json::from_str(words).map_err(|error| error.to_string())?;
+        for point in &mut asked.points {
+            // A condition that can't be parsed would be no stop, and nobody would know.
+            if let Some(when) = &point.when {
+                self.compile(when).await?;
+            }
+            let functions: Option<Vec<String>> = point.expressions.iter().map(|text| plain::function(text)).collect();
+            point.functions = match functions {
+                Some(functions) if self.compile(&format!("[{}]", functions.join(","))).await.is_ok() => Some(functions),
+                _ => None,
+            };
         }
         let sink = OpenOptions::new().append(true).create(true).mode(0o600).open(&asked.sink);
         let sink = sink.map_err(|error| format!("{} can't be written: {error}", asked.sink))?;
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
         let conditions = asked.points.iter().map(|point| (point.id, point.condition())).collect();
         let (sink, ways) = (RefCell::new(sink), RefCell::default());
-        *self.trace.borrow_mut() = Some(Rc::new(Trace { asked, began, sink, conditions, ways }));
+        let trace = Trace { asked, began, sink, conditions, ways, calls: Count::default() };
+        *self.trace.borrow_mut() = Some(Rc::new(trace));
         for target in self.all_targets() {
             self.install(&target).await;
         }
@@ -132,7 +147,7 @@ impl Bridge {
         let name = target.name.split_once("] ").map_or(target.name.as_str(), |(_, own)| own);
         trace.write(&format!("{}\n", json!(["t", target.thread, quoted(name)])));
         let point =
-            |point: &Point| json!({ "id": point.id, "every": point.every.max(1), "hard": point.functions().is_none() });
+            |point: &Point| json!({ "id": point.id, "every": point.every.max(1), "hard": point.functions.is_none() });
         let config = json!({
             "sink": trace.asked.sink,
             "most": trace.asked.most,
@@ -195,8 +210,7 @@ impl Bridge {
         if let Some(said) = answer.pointer("/result/value").and_then(Value::as_str) {
             return serde_json::from_str(said).unwrap_or_default();
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
-        let head = format!("[{point},{:.0},{},0,[", (now - trace.began).max(0.0) * 1000.0, target.thread);
+        let head = format!("[{point},{},{},0,[", trace.micros(), target.thread);
         vec![Pending { point, head: Some(head), line: None, way: None, full: false }]
     }
 
@@ -231,20 +245,23 @@ impl Bridge {
     }
 
     /// A value as a record has it.
-    async fn read(&self, target: &Rc<Target>, expression: &str) -> Value {
+    pub async fn read(&self, target: &Rc<Target>, expression: &str) -> Value {
         let read = self.print(target, expression).await;
         match read {
-            Ok(text) => {
-                let text = quoted(text.trim());
-                let (shown, left_out) = cut(&text, LONGEST);
-                if left_out > 0 { json!(format!("{shown}…")) } else { json!(text) }
-            }
+            Ok(text) => shown(&text),
             Err(why) if why.contains("Possible side-effect in debug-evaluate") => {
                 json!(["it may change the program, and was not evaluated"])
             }
             Err(why) => json!([why]),
         }
     }
+}
+
+/// A value's text as a record has it.
+pub fn shown(text: &str) -> Value {
+    let text = quoted(text.trim());
+    let (shown, left_out) = cut(&text, LONGEST);
+    if left_out > 0 { json!(format!("{shown}…")) } else { json!(text) }
 }
 
 /// The frames that lead to a pause, as a reader sees them.
