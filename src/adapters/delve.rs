@@ -113,6 +113,7 @@ pub const DELVE: Adapter = Adapter {
             prepare: |_, _| Vec::new(),
             arm: Arm::Log(Logs { message: log::message, read: log::read, is_plain: log::is_plain }),
             reads: log::reads,
+            beside: None,
             calls: None,
         }),
         ..Natives::NONE
