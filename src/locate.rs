@@ -271,21 +271,28 @@ pub fn find_word(word: &str, cwd: &Path, env_path: &str) -> Result<PathBuf, Fail
     if here.is_dir() {
         failure = Failure::refused(format!("{} is a directory", here.display())).hint("name the program in it");
     }
+    if let Some(near) = near(std::env::split_paths(env_path), word) {
+        failure.hints.insert(0, format!("did you mean {near}?"));
+    }
     Err(failure)
 }
 
 fn missing(path: &Path) -> Failure {
     let mut failure = Failure::not_found(format!("there is no {}", path.display()));
     if let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
-        && let Ok(entries) = std::fs::read_dir(parent)
+        && let Some(near) = near([parent], name)
     {
-        let names: Vec<String> =
-            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).take(2000).collect();
-        if let Some(near) = crate::nearest::nearest(name, names.iter().map(String::as_str)) {
-            failure = failure.hint(format!("did you mean {}?", parent.join(near).display()));
-        }
+        failure = failure.hint(format!("did you mean {}?", parent.join(near).display()));
     }
     failure.hint("is it built? paths are relative to the current directory")
+}
+
+/// A name in one of the folders that this one may be a typing mistake for.
+fn near(folders: impl IntoIterator<Item = impl AsRef<Path>>, name: &str) -> Option<String> {
+    let entries = folders.into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).take(10_000).collect();
+    crate::nearest::nearest(name, names.iter().map(String::as_str)).map(ToString::to_string)
 }
 
 /// A regular file, or why there is none.

@@ -4,6 +4,7 @@
 //! frames, the adapter's error stream, the program's streams and the nearest deadline. A second task writes to the
 //! adapter, so that an adapter that does not read can't hold the session up. Both end with the session's handle.
 
+mod handle;
 mod pipes;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ use crate::platform;
 use crate::process::{Streams, Supervised};
 use crate::session::{Answer, Effect, Input, KernelExit, Op, OpId, Session, Snapshot, Stream, Timer};
 use crate::store::Journal;
+use handle::Control;
+pub use handle::Handle;
 use pipes::{Tap, end_of, ended, readable, sleep_until, writable};
 
 /// How much of the adapter's error stream is kept for a failure's cause.
@@ -44,75 +47,6 @@ const LETTING_GO: Duration = Duration::from_secs(4);
 
 /// How long an adapter may take to notice that its program has ended.
 const NOTICING: Duration = Duration::from_secs(1);
-
-/// The way to a session from outside its task.
-#[derive(Debug)]
-pub struct Handle {
-    control: mpsc::UnboundedSender<Control>,
-    pub snapshot: watch::Receiver<Snapshot>,
-    pub output: Arc<Mutex<Ring>>,
-    /// Grows with each piece of output, for those who follow it.
-    pub printed: watch::Receiver<u64>,
-    /// True when the adapter and all below it are gone.
-    pub finished: watch::Receiver<bool>,
-    next: std::sync::atomic::AtomicU64,
-}
-
-#[derive(Debug)]
-enum Control {
-    Op(OpId, Box<Op>, oneshot::Sender<Result<Answer, Failure>>),
-    Forget(OpId),
-    Input(Vec<u8>, oneshot::Sender<Result<(), Failure>>),
-    EndInput(oneshot::Sender<Result<(), Failure>>),
-    /// Hits go there from now on.
-    Collect(mpsc::UnboundedSender<Hit>),
-}
-
-/// Forgets an operation when whoever asked is gone.
-#[derive(Debug)]
-struct Interest<'a> {
-    op: OpId,
-    control: &'a mpsc::UnboundedSender<Control>,
-}
-
-impl Drop for Interest<'_> {
-    fn drop(&mut self) {
-        let _ = self.control.send(Control::Forget(self.op));
-    }
-}
-
-impl Handle {
-    /// Hands the session an operation and waits for its answer. Dropping the future ends the wait, not the program.
-    pub async fn ask(&self, op: Op) -> Result<Answer, Failure> {
-        let id = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        let lost = || Failure::internal("the session's task is gone").hint("start again: bugeye restart");
-        self.control.send(Control::Op(id, Box::new(op), answer)).map_err(|_| lost())?;
-        let interest = Interest { op: id, control: &self.control };
-        let result = answered.await.map_err(|_| lost())?;
-        drop(interest);
-        result
-    }
-
-    /// Writes to the program's standard input.
-    pub async fn input(&self, bytes: Vec<u8>) -> Result<(), Failure> {
-        let (done, answered) = oneshot::channel();
-        self.control.send(Control::Input(bytes, done)).map_err(|_| Failure::internal("the session's task is gone"))?;
-        answered.await.map_err(|_| Failure::internal("the session's task is gone"))?
-    }
-
-    /// Has hits of traced places told, each as it happens.
-    pub fn collect(&self, hits: mpsc::UnboundedSender<Hit>) {
-        let _ = self.control.send(Control::Collect(hits));
-    }
-
-    /// Ends the program's standard input.
-    pub async fn end_input(&self) -> Result<(), Failure> {
-        let (done, answered) = oneshot::channel();
-        self.control.send(Control::EndInput(done)).map_err(|_| Failure::internal("the session's task is gone"))?;
-        answered.await.map_err(|_| Failure::internal("the session's task is gone"))?
-    }
-}
 
 /// What a runner is started with.
 #[derive(Debug)]

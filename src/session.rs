@@ -11,6 +11,7 @@ mod effect;
 mod frames;
 mod gather;
 mod inspect;
+mod logged;
 mod logpoints;
 mod look;
 mod pending;
@@ -283,6 +284,7 @@ impl Session {
             ends_with_us: self.ends_with_us(),
             hits: self.bindings(),
             traced: self.trace_bindings(),
+            logged: self.is_logged(),
         }
     }
 
@@ -327,7 +329,7 @@ impl Session {
             Op::Unwatch(number) => self.unwatch(id, number),
             Op::Watches => self.list_watches(id),
             Op::Jump { file, line, view } => self.jump(id, &file, line, view),
-            Op::Trace { points, hook } => self.trace(id, points, hook),
+            Op::Trace { points, hook } => self.trace(id, points, &hook),
             Op::Untrace => self.untrace(id),
             Op::Detach => self.detach(id),
             Op::Stop { kill } => self.stop(id, kill),

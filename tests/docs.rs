@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -13,6 +13,7 @@ const PAGES: [&str; 7] = [
     "docs/wire.md",
     "docs/own-adapters.md",
     "docs/targets.md",
+    "docs/trace.md",
 ];
 
 fn root() -> PathBuf {

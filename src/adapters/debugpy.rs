@@ -102,6 +102,7 @@ pub const DEBUGPY: Adapter = Adapter {
             prepare,
             arm: Arm::Condition(hook_condition),
             reads: |_| true,
+            beside: Some(|hook, condition| format!("{hook} or ({})", condition.unwrap_or("True"))),
             calls: Some(|hook| {
                 let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
                 vec![format!("__bugeye__.calls([{}], {})", globs.join(", "), hook.most_calls)]

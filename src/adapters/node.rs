@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Natives, Quirks, Reach, Way};
-use crate::model::{Launch, Remote};
+use super::{Adapter, Arm, Find, Found, Hook, Install, Natives, Quirks, Reach, Tracing, Way};
+use crate::model::{Launch, Point, Remote};
 
 pub const NODE: Adapter = Adapter {
     id: "node",
@@ -46,6 +46,15 @@ pub const NODE: Adapter = Adapter {
         thrown_type: Some(("bugeye:thrown", |names, wanted| {
             names.split(' ').any(|name| name.trim_matches('\'') == wanted)
         })),
+        trace: Some(Tracing {
+            name: "in process",
+            beside: None,
+            prepare: |hook, points| vec![trace(hook, points)],
+            arm: Arm::Condition(|point| format!("bugeye:point {}", point.id)),
+            // What the hook does not read, the translator does, while the thread pauses for a moment.
+            reads: |_| true,
+            calls: None,
+        }),
         ..Natives::NONE
     },
 };
@@ -61,6 +70,14 @@ fn launch(launch: &Launch, _: &super::Stdio) -> Value {
         "env": env,
         "stopOnEntry": launch.stop_on_entry,
     })
+}
+
+/// The translator puts the hook into every thread, and knows the points by their numbers.
+fn trace(hook: &Hook, points: &[Point]) -> String {
+    let point = |point: &Point| json!({ "id": point.id, "expressions": point.expressions, "when": point.when, "every": point.every });
+    let points: Vec<Value> = points.iter().map(point).collect();
+    let asked = json!({ "sink": hook.sink, "most": hook.most, "frames": hook.frames, "points": points });
+    format!("bugeye:trace {asked}")
 }
 
 /// `Domain.method {…}` goes to the inspector as it is; anything else is an expression.

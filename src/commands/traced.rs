@@ -85,6 +85,9 @@ pub struct StopLine {
     pub file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// Why a place's condition could not be evaluated: such a pass is no hit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition_failed: Option<String>,
 }
 
 impl StopLine {
@@ -95,6 +98,7 @@ impl StopLine {
             function: frame.map(|frame| frame.function.clone()),
             file: frame.and_then(|frame| frame.file.clone()),
             line: frame.and_then(|frame| frame.line),
+            condition_failed: stop.condition_failed.clone(),
         }
     }
 }
@@ -201,7 +205,9 @@ impl Traced {
                 _ => String::new(),
             };
             let function = stop.function.as_deref().map(|name| format!(" in {}", quoted(name))).unwrap_or_default();
-            page.line(format!("stopped: {}{function}{at}", reason_line(&stop.reason)));
+            let failed = stop.condition_failed.as_deref().map(|why| format!(", condition failed: {}", quoted(why)));
+            let failed = failed.unwrap_or_default();
+            page.line(format!("stopped: {}{function}{at}{failed}", reason_line(&stop.reason)));
         }
         match (&self.exit, &self.limit) {
             (Some(ending), _) => page.line(ending_line(ending)),

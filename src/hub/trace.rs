@@ -26,6 +26,11 @@ const LOOKING: Duration = Duration::from_millis(25);
 const TELLING: Duration = Duration::from_millis(500);
 /// How long a program in somebody's session may take to stop when a limit is reached.
 const PAUSING: Duration = Duration::from_secs(5);
+/// Bytes of a hook's file that are read before anybody else is served, and before anything else is looked at.
+const PIECE: usize = 64 * 1024;
+const PIECES: usize = 64;
+/// How long a program may take to stop by itself after the last hit that was asked for: a hook counts for one process.
+const SETTLING: Duration = Duration::from_millis(500);
 /// Stops of a program's own, such as exceptions, after which it is not let go on again.
 const MOST_STOPS: usize = 10;
 
@@ -164,7 +169,11 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         }
     }
     intake.take_all().await;
-    let bindings = live.handle.snapshot.borrow().traced.clone();
+    let (bindings, logged) = {
+        let snapshot = live.handle.snapshot.borrow();
+        (snapshot.traced.clone(), snapshot.logged)
+    };
+    let way = if logged { "logpoints" } else { way };
     let unreadable = intake.tail.reader.unreadable;
     let Intake { collector, calls, .. } = intake;
     let alone = plan.alone;
@@ -212,7 +221,10 @@ impl Intake<'_> {
                     self.take(hit).await;
                 }
                 _ = look.tick() => {
-                    self.read().await;
+                    self.read(PIECES).await;
+                    if self.is_full() && self.last.elapsed() > SETTLING {
+                        return Ok(Err(End::Enough(format!("{} hits were asked for", limits.most))));
+                    }
                     if self.plan.most_calls > 0 && self.calls.list.len() as u64 >= self.plan.most_calls {
                         return Ok(Err(End::Enough(format!("{} calls were seen", self.plan.most_calls))));
                     }
@@ -249,13 +261,21 @@ impl Intake<'_> {
     }
 
     async fn take(&mut self, hit: Hit) {
-        self.last = Instant::now();
-        self.collector.take(hit);
-        if let (Some(shape), Some(seen)) = (self.plan.stream, self.collector.latest()) {
+        if let Some(event) = self.keep(hit) {
             // Whoever reads slowly holds up the telling, not the program.
-            let event = shape(seen, self.collector.points());
             let _ = self.cx.stream.send(Part::Event(event)).await;
         }
+    }
+
+    /// Takes a hit; answers what is told of it at once.
+    fn keep(&mut self, hit: Hit) -> Option<Value> {
+        if self.is_full() {
+            return None;
+        }
+        self.last = Instant::now();
+        self.collector.take(hit);
+        let shape = self.plan.stream?;
+        Some(shape(self.collector.latest()?, self.collector.points()))
     }
 
     async fn take_all(&mut self) {
@@ -263,19 +283,20 @@ impl Intake<'_> {
             self.tail.write(&hit);
             self.take(hit).await;
         }
-        self.read().await;
+        self.read(usize::MAX).await;
     }
 
-    /// Takes what the hook has written since.
-    async fn read(&mut self) {
-        loop {
-            let records = self.tail.read().await;
-            if records.is_empty() {
-                return;
-            }
+    /// Takes what the hook has written since, in so many pieces at most.
+    async fn read(&mut self, pieces: usize) {
+        for _ in 0..pieces {
+            let Some(records) = self.tail.read().await else { return };
             for record in records {
                 match record {
-                    Record::Hit(hit) => self.take(hit).await,
+                    Record::Hit(hit) => {
+                        if let Some(event) = self.keep(hit) {
+                            let _ = self.cx.stream.send(Part::Event(event)).await;
+                        }
+                    }
                     Record::Crossing(crossing) => {
                         self.last = Instant::now();
                         self.calls.take(crossing);
@@ -322,24 +343,20 @@ struct Tail {
 }
 
 impl Tail {
-    /// The next records, if there are more.
-    async fn read(&mut self) -> Vec<Record> {
-        let mut records = Vec::new();
+    /// The next records; none at the end of what is written so far.
+    async fn read(&mut self) -> Option<Vec<Record>> {
         if self.own.is_some() {
-            return records;
+            return None;
         }
         if self.file.is_none() {
             self.file = tokio::fs::File::open(&self.path).await.ok();
         }
-        let Some(file) = &mut self.file else { return records };
-        let mut buffer = vec![0; 256 * 1024];
-        while records.is_empty() {
-            match file.read(&mut buffer).await {
-                Ok(read) if read > 0 => self.reader.feed(&buffer[..read], |record| records.push(record)),
-                _ => break,
-            }
-        }
-        records
+        let file = self.file.as_mut()?;
+        let mut buffer = vec![0; PIECE];
+        let read = file.read(&mut buffer).await.ok().filter(|read| *read > 0)?;
+        let mut records = Vec::new();
+        self.reader.feed(buffer.get(..read)?, |record| records.push(record));
+        Some(records)
     }
 
     /// Writes down a hit that no hook has.

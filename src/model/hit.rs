@@ -1,5 +1,7 @@
 //! A traced place, and one time that it was reached.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,19 +27,18 @@ pub struct Point {
 }
 
 /// One time that a place was reached.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hit {
     /// The point's id.
     pub point: u32,
     pub thread: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_name: Option<String>,
     /// Microseconds, on a clock of whoever collected it.
     pub micros: u64,
     /// In the order of the point's expressions.
     pub values: Vec<Reading>,
-    /// Innermost first.
-    pub frames: Vec<HitFrame>,
+    /// Innermost first; hits that came the same way share it.
+    pub frames: Arc<[HitFrame]>,
 }
 
 /// What an expression was, or why it can't be told. Debuggee text.

@@ -78,7 +78,7 @@ impl Session {
 
     /// The requests that bring the adapter in line with the wishes. `all` sends exceptions too.
     pub(super) fn breakpoint_requests(&mut self, all: bool) -> Vec<(&'static str, Json, Config)> {
-        let wishes = self.active_wishes();
+        let wishes = self.folded(self.active_wishes());
         if matches!(self.target, crate::model::Target::Core { .. }) {
             let bound = wishes.iter().map(|wish| (wish.id, pending_bound("a core file can't run".into())));
             self.bound.extend(bound);
@@ -166,6 +166,9 @@ impl Session {
         };
         let mut breakpoint = json!({ "line": line });
         self.add_conditions(wish, &mut breakpoint);
+        if let (true, Some(message)) = (is_trace(wish.id), &wish.log) {
+            breakpoint["logMessage"] = Json::String(message.clone());
+        }
         breakpoint
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::breakpoints::{ENTRY_ID, is_internal};
+use super::breakpoints::{ENTRY_ID, is_internal, is_trace};
 use super::frames::LIBRARY_FRAMES;
 use super::gather::Purpose;
 use super::logpoints::pieces;
@@ -371,7 +371,7 @@ impl Session {
         self.gather(Purpose::Stop, look);
     }
 
-    fn check_condition_here(&mut self, id: u32, condition: String) {
+    pub(super) fn check_condition_here(&mut self, id: u32, condition: String) {
         if let Some(bound) = self.bound.get_mut(&id) {
             bound.condition_checked = true;
         }
@@ -383,7 +383,11 @@ impl Session {
 
     pub(super) fn on_condition(&mut self, id: u32, result: Result<Json, String>) {
         if let (Err(message), Some(standing)) = (result, &mut self.standing) {
-            let text = format!("breakpoint {id}: {}", (self.adapter.quirks.error_text)(&super::first_lines(&message)));
+            let message = (self.adapter.quirks.error_text)(&super::first_lines(&message));
+            if is_trace(id) {
+                standing.reason = Reason::Breakpoint { ids: Vec::new(), hit: 0 };
+            }
+            let text = if is_trace(id) { message } else { format!("breakpoint {id}: {message}") };
             standing.condition_failed = Some(text.clone());
             if let Some(report) = &mut standing.report {
                 report.condition_failed = Some(text);

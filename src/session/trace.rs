@@ -3,15 +3,16 @@
 //! Where the adapter has a hook, the debugger or the program collects by itself and never stops; here the hook is only
 //! armed. Else each hit is a stop that nobody is told of: a look, and on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::breakpoints::{TRACE_ID, is_trace};
+use super::breakpoints::{TRACE_ID, is_internal, is_trace};
 use super::gather::Purpose;
 use super::look::{Look, Seen};
 use super::{Answer, Effect, OpId, Pending, Session, Standing};
-use crate::adapters::{Arm, Hook, Tracing as Means};
+use crate::adapters::{Arm, Hook, Logs, Tracing as Means};
 use crate::dap::types::StoppedBody;
 use crate::failure::Failure;
 use crate::model::{Binding, BindingState, Breakpoint, Hit, HitFrame, Point, Reading, Reason, SessionState, View};
@@ -19,11 +20,11 @@ use crate::model::{Binding, BindingState, Breakpoint, Hit, HitFrame, Point, Read
 /// A trace that is armed.
 #[derive(Debug)]
 pub(super) struct Tracing {
-    points: Vec<Point>,
+    pub(super) points: Vec<Point>,
     frames: u32,
     /// Hits that are still wanted; None for all.
     left: Option<u64>,
-    passes: BTreeMap<u32, u64>,
+    pub(super) passes: BTreeMap<u32, u64>,
     /// The hook collects; none where each hit is a stop.
     means: Option<Means>,
     /// It tells of calls too, which nothing else does.
@@ -34,6 +35,13 @@ pub(super) struct Tracing {
     arming: Option<(OpId, usize)>,
     failed: Option<String>,
     current: Option<Collecting>,
+    /// A hit that is complete, while others of the same moment are looked for.
+    waiting: Option<Seen>,
+    /// Threads whose names were asked for.
+    asked: BTreeSet<i64>,
+    pub(super) logs: Option<Logs>,
+    /// Points that are log breakpoints by now, with the types of their values.
+    pub(super) logged: BTreeMap<u32, Vec<String>>,
 }
 
 /// A hit whose values are on their way.
@@ -55,7 +63,7 @@ pub(super) enum Step {
 
 impl Session {
     /// Arms a trace; answered when every point is set, with where.
-    pub(super) fn trace(&mut self, op: OpId, points: Vec<Point>, hook: Hook) {
+    pub(super) fn trace(&mut self, op: OpId, points: Vec<Point>, hook: &Hook) {
         if !matches!(self.state, SessionState::Held | SessionState::Stopped) {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
@@ -68,8 +76,24 @@ impl Session {
         if means.is_none() && !hook.calls.is_empty() {
             return self.answer(op, Err(self.no_calls()));
         }
+        let counts = |wish: &&Breakpoint| wish.enabled && (wish.log.is_some() || wish.hits.is_some());
+        let at = |wish: &&Breakpoint| points.iter().any(|point| point.place == wish.place);
+        if let (Some(_), Some(other)) =
+            (means.and_then(|means| means.beside), self.wishes.iter().filter(counts).find(at))
+        {
+            let failure = Failure::refused(format!("breakpoint {} counts or logs at a place to be traced", other.id))
+                .hint(format!("bugeye disable {}", other.id));
+            return self.answer(op, Err(failure));
+        }
         let left = (hook.most > 0).then_some(hook.most);
+        let (means, logs) = match means {
+            Some(Means { arm: Arm::Log(logs), .. }) => (None, Some(logs)),
+            means => (means, None),
+        };
+        let logs = logs.filter(|_| self.may_log(&points, &hook));
         self.tracing = Some(Tracing {
+            logs,
+            logged: BTreeMap::new(),
             points,
             frames: hook.frames,
             left,
@@ -80,9 +104,11 @@ impl Session {
             arming: None,
             failed: None,
             current: None,
+            waiting: None,
+            asked: BTreeSet::new(),
         });
         match means {
-            Some(means) => self.arm_hook(op, means, &hook),
+            Some(means) => self.arm_hook(op, means, hook),
             None => self.arm_stops(op),
         }
     }
@@ -143,10 +169,10 @@ impl Session {
             (Step::Set(id), result) => {
                 let read = tracing.means.and_then(|means| match means.arm {
                     Arm::Command { read, .. } => Some(read),
-                    Arm::Condition(_) => None,
+                    Arm::Condition(_) | Arm::Log(_) => None,
                 });
                 let line = result.and_then(|text| read.map_or(Ok(None), |read| read(&text)));
-                let asked = tracing.points.iter().find(|point| point.id == id).and_then(|point| point.line());
+                let asked = tracing.points.iter().find(|point| point.id == id).and_then(Point::line);
                 tracing.bound.insert(id, binding(asked, line));
             }
         }
@@ -184,7 +210,7 @@ impl Session {
                     }
                 }
             }
-            (Step::Set(_), _) => {
+            (Step::Set(_), _) | (_, Arm::Log(_)) => {
                 tracing.arming = None;
                 self.answer_traced(op);
             }
@@ -203,7 +229,12 @@ impl Session {
         match tracing.means.map(|means| means.arm) {
             Some(Arm::Command { .. }) => tracing.bound.clone(),
             _ => {
-                let found = |point: &Point| Some((point.id, self.bound.get(&(TRACE_ID - point.id))?.binding.clone()));
+                let found = |point: &Point| {
+                    let other = || self.wishes.iter().find(|wish| wish.place == point.place && wish.enabled);
+                    let own = self.bound.get(&(TRACE_ID - point.id));
+                    let bound = own.or_else(|| self.bound.get(&other()?.id))?;
+                    Some((point.id, bound.binding.clone()))
+                };
                 tracing.points.iter().filter_map(found).collect()
             }
         }
@@ -215,13 +246,34 @@ impl Session {
         let condition = match tracing.means.map(|means| means.arm) {
             Some(Arm::Command { .. }) => return Vec::new(),
             Some(Arm::Condition(condition)) => Some(condition),
-            None => None,
+            Some(Arm::Log(_)) | None => None,
         };
+        let log =
+            |point: &Point| Some((tracing.logs.filter(|_| tracing.logged.contains_key(&point.id))?.message)(point));
         let wish = |point: &Point| Breakpoint {
+            log: log(point),
             condition: condition.map_or_else(|| point.when.clone(), |condition| Some(condition(point))),
             ..Breakpoint::new(TRACE_ID - point.id, point.place.clone(), point.asked.clone())
         };
         tracing.points.iter().map(wish).collect()
+    }
+
+    /// The wishes as an adapter needs them that knows only one breakpoint of a line: a hook there becomes part of the
+    /// other one's condition.
+    pub(super) fn folded(&self, mut wishes: Vec<Breakpoint>) -> Vec<Breakpoint> {
+        let means = self.tracing.as_ref().and_then(|tracing| tracing.means);
+        let Some(beside) = means.and_then(|means| means.beside) else { return wishes };
+        let (traced, mut others): (Vec<_>, Vec<_>) = wishes.drain(..).partition(|wish| is_trace(wish.id));
+        for hook in traced {
+            match others.iter_mut().find(|other| other.place == hook.place && !is_internal(other.id)) {
+                Some(other) => {
+                    let text = beside(hook.condition.as_deref().unwrap_or_default(), other.condition.as_deref());
+                    other.condition = Some(text);
+                }
+                None => others.push(hook),
+            }
+        }
+        others
     }
 
     /// Takes the trace away; answered when nothing of it is left at the adapter.
@@ -239,14 +291,21 @@ impl Session {
 
     /// A stop at traced points: their values are asked for. Answers whether it was taken.
     pub(super) fn take_for_trace(&mut self, body: &StoppedBody, ids: &[u32]) -> bool {
+        if (self.adapter.quirks.condition_error)(body).is_some() {
+            return false;
+        }
         let Some(tracing) = &mut self.tracing else { return false };
         let (traced, rest): (Vec<u32>, Vec<u32>) = ids.iter().partition(|id| is_trace(**id));
         if tracing.means.is_some() {
-            // A hook stops the program only when it has seen enough.
+            // A hook stops the program only when it has seen enough, or where its condition could not be evaluated.
             let own = rest.is_empty() && body.reason == "breakpoint" && tracing.left.is_some();
             let full = !traced.is_empty() || own;
             if full {
+                let conditions = tracing.conditions(&traced);
                 self.trace_is_full(body);
+                for (id, condition) in conditions {
+                    self.check_condition_here(id, condition);
+                }
             }
             return full;
         }
@@ -267,7 +326,12 @@ impl Session {
             return true;
         }
         let wanted = |id: &u32| tracing.points.iter().find(|point| point.id == *id);
-        let expressions = points.iter().filter_map(wanted).flat_map(|point| point.expressions.clone()).collect();
+        let mut expressions: Vec<String> =
+            points.iter().filter_map(wanted).flat_map(|point| point.expressions.clone()).collect();
+        if !self.adapter.quirks.tells_condition_errors {
+            // A condition that fails stops too: such a stop is no hit.
+            expressions.extend(tracing.conditions(&traced).into_iter().map(|(_, condition)| condition));
+        }
         let look = Look { frames: tracing.frames.max(1), expressions, view: View::default(), ..Look::default() };
         tracing.current = Some(Collecting { body: body.clone(), points, rest });
         let thread = body.thread_id.unwrap_or(1);
@@ -280,20 +344,39 @@ impl Session {
 
     /// A hit is complete: it is told, and the program goes on unless somebody else wants it stopped here.
     pub(super) fn finish_hit(&mut self, seen: Seen) {
+        if let (true, Some(tracing)) = (self.is_looking_for_others(), &mut self.tracing) {
+            tracing.waiting = Some(seen);
+            return;
+        }
         self.standing = None;
         let Some(tracing) = &mut self.tracing else { return self.go_on(Some(seen.thread.id)) };
         let Some(collecting) = tracing.current.take() else { return };
-        let mut values = seen.values.into_iter().map(|(_, value)| match value {
+        let kinds: Vec<Option<String>> =
+            seen.values.iter().map(|(_, value)| value.as_ref().ok().and_then(|value| value.kind.clone())).collect();
+        let values = seen.values.into_iter().map(|(_, value)| match value {
             Ok(value) => Reading { text: value.flat(), why: None },
             Err(why) => Reading::unavailable(why.trim_start_matches('\0')),
         });
-        let frames: Vec<HitFrame> = seen
+        let frames: Arc<[HitFrame]> = seen
             .frames
             .into_iter()
             .filter(|frame| tracing.frames > 0 && !frame.runtime)
             .map(|frame| HitFrame { function: frame.function, file: frame.file, line: frame.line })
             .collect();
-        for id in collecting.points {
+        let asked =
+            |id: &u32| tracing.points.iter().find(|point| point.id == *id).map_or(0, |point| point.expressions.len());
+        let mut values: Vec<Reading> = values.collect();
+        let conditions = values.split_off(values.len().min(collecting.points.iter().map(asked).sum()));
+        if let Some(why) = conditions.into_iter().find_map(|reading| reading.why) {
+            self.make_standing(collecting.body.thread_id, Reason::Breakpoint { ids: Vec::new(), hit: 0 });
+            if let Some(standing) = &mut self.standing {
+                standing.condition_failed = Some(why);
+            }
+            return;
+        }
+        let mut values = values.into_iter();
+        let points = collecting.points;
+        for id in points.iter().copied() {
             let Some(point) = tracing.points.iter().find(|point| point.id == id) else { continue };
             let hit = Hit {
                 point: id,
@@ -309,6 +392,10 @@ impl Session {
             tracing.left = tracing.left.map(|left| left.saturating_sub(1));
         }
         let full = tracing.left == Some(0);
+        let logs = tracing.logs.filter(|_| points.len() == 1 && collecting.rest.is_empty());
+        if let (Some(logs), [id]) = (logs, &points[..]) {
+            self.log_from_now_on(*id, &kinds, logs);
+        }
         if !collecting.rest.is_empty() {
             self.arrive_at(collecting.body, collecting.rest);
         } else if full {
@@ -318,10 +405,30 @@ impl Session {
         }
     }
 
+    /// All that hit a place at this moment are known.
+    pub(super) fn finish_waiting_hit(&mut self) {
+        if let Some(seen) = self.tracing.as_mut().and_then(|tracing| tracing.waiting.take()) {
+            self.finish_hit(seen);
+        }
+    }
+
+    /// Whether a stop is a hit of a traced place, to be looked at and left.
+    pub(super) fn is_stop_of_trace(&self, body: &StoppedBody) -> bool {
+        let is_each = |tracing: &Tracing| tracing.points.iter().all(|point| point.every <= 1);
+        let by_stops = self.tracing.as_ref().is_some_and(|tracing| tracing.means.is_none() && is_each(tracing));
+        by_stops && !self.entering && self.hit_wishes(body).into_iter().all(is_trace)
+    }
+
     /// All hits that were asked for were seen: the program stops here.
     fn trace_is_full(&mut self, body: &StoppedBody) {
         let reason = Reason::Other { text: "all hits that were asked for were seen".into() };
         self.make_standing(body.thread_id, reason);
+    }
+
+    /// Whether a thread's name is not known, and was not asked for yet.
+    pub(super) fn is_nameless(&mut self, thread: i64) -> bool {
+        let named = self.thread_name(thread).is_some();
+        !named && self.tracing.as_mut().is_some_and(|tracing| tracing.asked.insert(thread))
     }
 
     /// Whether a hit is being looked at.
@@ -332,6 +439,14 @@ impl Session {
     /// The thread whose hit is being looked at.
     pub(super) fn collecting_thread(&self) -> Option<i64> {
         self.tracing.as_ref()?.current.as_ref()?.body.thread_id
+    }
+}
+
+impl Tracing {
+    /// The conditions of these points, by their wishes' ids.
+    fn conditions(&self, wishes: &[u32]) -> Vec<(u32, String)> {
+        let of = |id: &u32| self.points.iter().find(|point| TRACE_ID - point.id == *id);
+        wishes.iter().filter_map(|id| Some((*id, of(id)?.when.clone()?))).collect()
     }
 }
 

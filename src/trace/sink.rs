@@ -16,6 +16,7 @@
 //! a hook counts from somewhere else.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -23,6 +24,9 @@ use crate::adapters::Quirks;
 use crate::model::{Crossing, Hit, HitFrame, Reading};
 use crate::render::quoted;
 use crate::session::{Told, first_lines};
+
+/// Texts up to this length are shown whole.
+const SHORT: usize = 200;
 
 /// One thing that a hook has told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +42,7 @@ pub struct Reader {
     /// A line that is not complete yet.
     rest: Vec<u8>,
     threads: HashMap<i64, String>,
-    ways: HashMap<u64, Vec<HitFrame>>,
+    ways: HashMap<u64, Arc<[HitFrame]>>,
     /// Lines that could not be read.
     pub unreadable: u64,
 }
@@ -68,6 +72,9 @@ impl Reader {
     }
 
     fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Record)) {
+        if let Some(hit) = self.plain_hit(line) {
+            return tell(Record::Hit(hit));
+        }
         let quirks = self.quirks;
         let record: Option<Vec<Value>> = serde_json::from_slice(line).ok();
         match record.as_deref() {
@@ -120,6 +127,63 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Most lines are hits with plain values: read without a tree of values, since there may be millions.
+    fn plain_hit(&self, line: &[u8]) -> Option<Hit> {
+        let mut line = Plain(line);
+        line.skip(b'[')?;
+        let (point, micros, thread, way) = (line.number()?, line.number()?, line.number()?, line.number()?);
+        line.skip(b'[')?;
+        let mut values = Vec::with_capacity(2);
+        while line.0.first() == Some(&b'"') {
+            values.push(Reading { text: line.text()?.to_string(), why: None });
+            if line.0.first() == Some(&b',') {
+                line.skip(b',')?;
+            }
+        }
+        let thread = i64::try_from(thread).ok()?;
+        (line.0 == b"]]").then(|| Hit {
+            point: u32::try_from(point).unwrap_or_default(),
+            thread,
+            thread_name: self.threads.get(&thread).cloned(),
+            micros,
+            values,
+            frames: self.ways.get(&way).cloned().unwrap_or_default(),
+        })
+    }
+}
+
+/// The numbers and texts of a line that is as plain as most are.
+struct Plain<'a>(&'a [u8]);
+
+impl<'a> Plain<'a> {
+    fn skip(&mut self, byte: u8) -> Option<()> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        (*first == byte).then_some(())
+    }
+
+    /// A whole number, and the comma after it.
+    fn number(&mut self) -> Option<u64> {
+        let end = self.0.iter().position(|byte| !byte.is_ascii_digit()).filter(|end| (1..19).contains(end))?;
+        let (digits, rest) = self.0.split_at(end);
+        self.0 = rest;
+        self.skip(b',')?;
+        Some(digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+    }
+
+    /// A short text without anything to escape or to hide.
+    fn text(&mut self) -> Option<&'a str> {
+        self.skip(b'"')?;
+        let end = self.0.iter().position(|byte| *byte == b'"').filter(|end| *end <= SHORT)?;
+        let (text, rest) = self.0.split_at(end);
+        self.0 = rest;
+        self.skip(b'"')?;
+        let plain = text.iter().all(|byte| (0x20..0x7f).contains(byte) && *byte != b'\\');
+        std::str::from_utf8(text).ok().filter(|_| plain)
+    }
+}
+
 /// None for a frame of the language's runtime.
 fn frame(record: &Value, quirks: &Quirks) -> Option<HitFrame> {
     let text = |index: usize| record.get(index).and_then(Value::as_str);
@@ -139,7 +203,7 @@ fn named(record: &Value, quirks: &Quirks) -> HitFrame {
 #[derive(Debug, Default)]
 pub struct Writer {
     threads: HashMap<i64, Option<String>>,
-    ways: HashMap<Vec<HitFrame>, usize>,
+    ways: HashMap<Arc<[HitFrame]>, usize>,
 }
 
 impl Writer {
@@ -188,7 +252,7 @@ fn reading(record: &Value, quirks: &Quirks) -> Reading {
 
 /// A text that is short and harmless stays as it is.
 fn shown(text: &str) -> String {
-    if text.len() <= 200 && text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+    if text.len() <= SHORT && text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return text.to_string();
     }
     Told { text: text.into(), ..Told::default() }.value(&Quirks::PLAIN).flat()
@@ -238,7 +302,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_as_it_was() {
-        let frames = vec![HitFrame { function: "work".into(), file: Some("/p/a.c".into()), line: Some(6) }];
+        let frames: Arc<[HitFrame]> =
+            Arc::from([HitFrame { function: "work".into(), file: Some("/p/a.c".into()), line: Some(6) }]);
         let hit = |micros, values: &[&str]| Hit {
             point: 1,
             thread: 7,
@@ -247,7 +312,7 @@ mod tests {
             values: values.iter().map(|text| Reading { text: (*text).into(), why: None }).collect(),
             frames: frames.clone(),
         };
-        let unread = Hit { values: vec![Reading::unavailable("gone")], frames: Vec::new(), ..hit(9, &[]) };
+        let unread = Hit { values: vec![Reading::unavailable("gone")], frames: Arc::default(), ..hit(9, &[]) };
         let hits = [hit(5, &["0", "\"a b\""]), hit(8, &["1", ""]), unread];
         let mut writer = Writer::default();
         let text: String = hits.iter().map(|hit| writer.lines(hit)).collect();

@@ -56,7 +56,7 @@ impl HitLine {
             point: seen.hit.point,
             thread: ThreadInfo { id: seen.hit.thread, name: seen.hit.thread_name.clone() },
             ms: seen.hit.micros as f64 / 1000.0,
-            frames: seen.hit.frames.clone(),
+            frames: seen.hit.frames.to_vec(),
             values: pairs().map(|(name, value)| (name.clone(), value.text.clone())).collect(),
             unavailable: pairs().filter_map(|(name, value)| Some((name.clone(), value.why.clone()?))).collect(),
             notable,

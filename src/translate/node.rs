@@ -9,10 +9,12 @@ mod inspector;
 mod launch;
 mod looking;
 mod pauses;
+mod plain;
 mod scripts;
 mod sourcemap;
 mod syntax;
 mod target;
+mod trace;
 mod urls;
 mod values;
 mod websocket;
@@ -31,6 +33,7 @@ use self::inspector::{Link, Wire};
 use self::launch::{Announcement, Started};
 use self::looking::Handles;
 use self::target::{Doing, Script, Target};
+use self::trace::Trace;
 use super::{Asked, Client, Streams};
 use crate::dap::Message;
 
@@ -64,6 +67,7 @@ struct Bridge {
     targets: RefCell<BTreeMap<i64, Rc<Target>>>,
     last: Cell<i64>,
     wishes: RefCell<Wishes>,
+    trace: RefCell<Option<Rc<Trace>>>,
     filters: RefCell<Vec<String>>,
     handles: RefCell<Handles>,
     started: RefCell<Option<Started>>,
@@ -100,6 +104,7 @@ pub fn node(asked: &Asked) -> u8 {
         targets: RefCell::default(),
         last: Cell::new(0),
         wishes: RefCell::default(),
+        trace: RefCell::default(),
         filters: RefCell::default(),
         handles: RefCell::default(),
         started: RefCell::default(),
@@ -318,6 +323,7 @@ impl Bridge {
         }
         self.set_catching(target);
         enabled.await?;
+        self.install(target).await;
         self.sync(target).await;
         Ok(())
     }
@@ -377,6 +383,10 @@ impl Bridge {
         match method {
             "Debugger.scriptParsed" => {
                 let script = Script::new(params);
+                // Each hit of a hook is a script of its own.
+                if script.url.is_empty() && self.trace.borrow().is_some() {
+                    return;
+                }
                 target.scripts.borrow_mut().insert(script.id.clone(), Rc::new(script));
             }
             "Debugger.breakpointResolved" => self.on_resolved(target, params),

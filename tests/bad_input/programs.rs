@@ -14,6 +14,7 @@ fn what_is_no_program_is_refused_with_advice() {
     let bug = Bug::new("c");
     refused(&bug, &["start", "./nosuch"], 3, "there is no");
     refused(&bug, &["start", "nosuch"], 3, "there is no");
+    refused(&bug, &["run", "--", "pyton3", "x.py"], 3, "did you mean python3?");
     refused(&bug, &["start", bug.home().to_str().unwrap()], 1, "is a directory");
     let plain = bug.write("plain", "hello\n");
     refused(&bug, &["start", &plain], 1, "not executable");

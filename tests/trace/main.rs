@@ -14,3 +14,6 @@ mod support;
 mod forms;
 mod limits;
 mod live;
+mod native;
+mod node;
+mod python;

@@ -197,6 +197,9 @@ def make(path, most, depth):
     def known_frame(frame):
         """(told, hidden, function, file) of a frame's code: hidden ones do not even count."""
         debugger, code = get_global_debugger(), frame.f_code
+        if debugger is None:
+            # The program is about to end.
+            return (False, True, code.co_name, code.co_filename)
         place = path_of(frame)
         hidden = debugger.get_file_type(frame, place) == debugger.PYDEV_FILE
         told = not hidden and debugger.in_project_scope(frame)
@@ -324,9 +327,9 @@ def make(path, most, depth):
             whole = "%s.%s" % (frame.f_globals.get("__name__", ""), qualified)
             for glob, match, anywhere in names:
                 if (own or anywhere) and match(whole):
-                    return whole
+                    return whole, own
                 if own and (match(qualified) or ("." not in glob and match(code.co_name))):
-                    return whole
+                    return whole, own
             return False
 
         return is_told
@@ -358,7 +361,19 @@ def make(path, most, depth):
                 state.local.stack = stack = []
                 return stack
 
-        def enter(self, frame, name):
+        def is_debuggers(self, frame):
+            """The debugger uses the library too."""
+            while frame is not None:
+                told, hidden = (frames_of.get(frame.f_code) or known_frame(frame))[:2]
+                if told or hidden:
+                    return hidden
+                frame = frame.f_back
+            return True
+
+        def enter(self, frame, known):
+            name, own = known
+            if not own and self.is_debuggers(frame.f_back):
+                return
             if next(self.count) > self.most:
                 self.stop()
                 return
@@ -399,32 +414,28 @@ def make(path, most, depth):
         tool = next(tool for tool in (2, 4, 3, 5) if monitoring.get_tool(tool) is None)
         monitoring.use_tool_id(tool, "bugeye")
 
-        def frame_of(code):
-            frame = sys._getframe(2)
-            return frame if frame.f_code is code else None
-
         def on_start(code, offset):
-            frame = frame_of(code)
-            name = frame is not None and calls.told(frame)
+            frame = sys._getframe(1)
+            name = frame.f_code is code and calls.told(frame)
             if not name:
                 return monitoring.DISABLE
             calls.enter(frame, name)
 
         def on_resume(code, offset, *rest):
             if calls.codes.get(code):
-                calls.resume(frame_of(code))
+                calls.resume(sys._getframe(1))
 
         def on_yield(code, offset, value):
             if calls.codes.get(code):
-                calls.pause(frame_of(code))
+                calls.pause(sys._getframe(1))
 
         def on_return(code, offset, value):
             if calls.codes.get(code):
-                calls.leave(frame_of(code), shown(value))
+                calls.leave(sys._getframe(1), shown(value))
 
         def on_unwind(code, offset, error):
             if calls.codes.get(code):
-                calls.leave(frame_of(code), raised(error))
+                calls.leave(sys._getframe(1), raised(error))
 
         handlers = {
             events.PY_START: on_start,
@@ -447,7 +458,7 @@ def make(path, most, depth):
         """Before, thread by thread: those that come begin with it, the main one is interrupted for it."""
         import ctypes, opcode
 
-        returns, yields = opcode.opmap["RETURN_VALUE"], {opcode.opmap["YIELD_VALUE"], opcode.opmap.get("YIELD_FROM")}
+        returns, yields, yields_from = map(opcode.opmap.get, ("RETURN_VALUE", "YIELD_VALUE", "YIELD_FROM"))
         texts, errors = {}, {}
 
         def operation(frame):
@@ -455,14 +466,14 @@ def make(path, most, depth):
             text = texts.get(code)
             if text is None:
                 text = texts[code] = code.co_code
-            return text[frame.f_lasti : frame.f_lasti + 2]
+            return text[frame.f_lasti : frame.f_lasti + 4]
 
         def is_begun(frame):
             if frame.f_lasti < 0:
                 return False
             if RESUME is None:
                 return True
-            return operation(frame) != bytes((RESUME, 0))
+            return operation(frame)[:2] != bytes((RESUME, 0))
 
         def follow(frame):
             """Learns of exceptions in a frame, beside what the debugger itself does there."""
@@ -484,6 +495,13 @@ def make(path, most, depth):
             frame.f_trace = trace
 
         def profile(frame, event, argument):
+            try:
+                take(frame, event, argument)
+            except Exception:
+                # What goes wrong here is not the program's.
+                pass
+
+        def take(frame, event, argument):
             if event == "call":
                 if not calls.on:
                     return sys.setprofile(None)
@@ -496,11 +514,13 @@ def make(path, most, depth):
                     follow(frame)
                     calls.enter(frame, name)
             elif event == "return" and calls.codes.get(frame.f_code):
-                last = operation(frame)[:1]
+                last = operation(frame)
                 error = errors.pop(id(frame), None)
-                if last and last[0] == returns:
+                # One that waits for another stands before the instruction, to come to it again.
+                waits = yields_from is not None and last[2:3] == bytes((yields_from,))
+                if last[0] == returns:
                     calls.leave(frame, shown(argument))
-                elif last and last[0] in yields and error is None:
+                elif (last[0] == yields or waits) and error is None:
                     calls.pause(frame)
                 elif isinstance(error, BaseException):
                     calls.leave(frame, raised(error))

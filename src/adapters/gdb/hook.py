@@ -208,6 +208,7 @@ class Calls:
     open = {}
     # Where returns are: a function, and how far into it.
     returns = []
+    names = set()
 
     @staticmethod
     def watch(globs, most):
@@ -224,10 +225,12 @@ class Calls:
             except gdb.error:
                 continue
             bugeye_hook.all.append(entered)
-            starts.update(Calls.function_at(location.address) for location in entered.locations)
-        for function in starts:
-            if function is not None:
-                Calls.add_returns(function)
+            found = (Calls.function_at(location.address) for location in entered.locations)
+            # Where it is part of another function it has no frame and no return of its own.
+            starts.update(place for place in found if place is not None and place[0].name == name)
+        Calls.names = {function.name for function, _, _ in starts}
+        for place in starts:
+            Calls.add_returns(place)
 
     @staticmethod
     def matching(glob):
@@ -241,6 +244,8 @@ class Calls:
                 continue
             for symbol in file["symbols"]:
                 name = Calls.bare(symbol["name"])
+                if name.startswith(("_GLOBAL__", "__static_initialization")):
+                    continue
                 if whole.match(name) or "::" not in glob and whole.match(Calls.last(name)):
                     yield file["fullname"], symbol["name"]
 
@@ -270,10 +275,19 @@ class Calls:
 
     @staticmethod
     def function_at(pc):
-        block = gdb.block_for_pc(pc)
-        while block is not None and block.function is None:
+        """The function that an instruction belongs to, whatever became part of it, with its beginning and end."""
+        block, found = gdb.block_for_pc(pc), None
+        while block is not None:
+            found = (block.function, block.start, block.end) if block.function is not None else found
             block = block.superblock
-        return block and (block.function, block.start, block.end)
+        return found
+
+    @staticmethod
+    def frame():
+        frame = gdb.newest_frame()
+        while frame.type() == gdb.INLINE_FRAME:
+            frame = frame.older()
+        return frame
 
     @staticmethod
     def add_returns(place):
@@ -288,17 +302,16 @@ class Calls:
                 bugeye_hook.all.append(made)
 
     @staticmethod
-    def left(thread, base):
-        """Takes away the calls whose frames are gone, and answers with the one of this frame if there is one."""
+    def left(thread, base, is_return):
+        """Takes away the calls whose frames are gone, and answers with the one that returns here if there is one."""
         calls = Calls.open.setdefault(thread, [])
-        found = None
         # What is further away is another stack.
         while calls and calls[-1][1] <= base < calls[-1][1] + (16 << 20):
             call, start = calls.pop()
-            if start == base:
+            if start == base and is_return:
                 return call
             bugeye_hook.write(["r", call, bugeye_hook.micros(), ["it was left by an exception or a jump"]])
-        return found
+        return None
 
     @staticmethod
     def returned(frame, kind):
@@ -324,19 +337,12 @@ class Entry(gdb.Breakpoint):
     """A function is entered."""
 
     def stop(self):
-        try:
-            self.enter()
-        except Exception:
-            pass
-        return False
-
-    def enter(self):
-        frame = gdb.newest_frame()
-        if Calls.told >= Calls.most or frame.type() == gdb.INLINE_FRAME:
-            return
-        function, caller = frame.function(), frame.older()
-        thread, base = bugeye_hook.thread(), int(caller.read_register("sp"))
-        Calls.left(thread, base)
+        frame = Calls.frame()
+        function = frame.function()
+        if Calls.told >= Calls.most or function is None or function.name not in Calls.names:
+            return False
+        thread, base = bugeye_hook.thread(), int(frame.older().read_register("sp"))
+        Calls.left(thread, base, False)
         calls = Calls.open[thread]
         Calls.told += 1
         opened = [0]
@@ -344,13 +350,14 @@ class Entry(gdb.Breakpoint):
         place = bugeye_hook.frame(frame)[:2] + [function.line]
         bugeye_hook.write(["c", Calls.told, bugeye_hook.micros(), thread, len(calls), place, arguments])
         calls.append((Calls.told, base))
+        return False
 
     @staticmethod
     def arguments(frame):
         block = frame.block()
         while block.function is None:
             block = block.superblock
-        return [symbol for symbol in block if symbol.is_argument and symbol.name]
+        return [symbol for symbol in block if symbol.is_argument and symbol.name and not symbol.name.startswith("__")]
 
     @staticmethod
     def value(symbol, frame, opened):
@@ -364,20 +371,16 @@ class Return(gdb.Breakpoint):
     """A function is about to return."""
 
     def stop(self):
-        try:
-            self.leave()
-        except Exception:
-            pass
-        return False
-
-    def leave(self):
-        frame = gdb.newest_frame()
-        thread = gdb.selected_thread().global_num
+        frame, thread = Calls.frame(), gdb.selected_thread().global_num
         above = 8 if frame.architecture().name().startswith("i386:x86-64") else 0
-        call = Calls.left(thread, int(frame.read_register("sp")) + above)
+        call = Calls.left(thread, int(frame.read_register("sp")) + above, True)
         if call is not None:
-            value = Calls.returned(frame, frame.function().type.target())
+            try:
+                value = Calls.returned(frame, frame.function().type.target())
+            except Exception as error:
+                value = [str(error)]
             bugeye_hook.write(["r", call, bugeye_hook.micros(), value])
+        return False
 
 
 class Where(gdb.Function):

@@ -67,6 +67,7 @@ pub const NATIVES: Natives = Natives {
         arm: Arm::Command { set: set_point, read: bound_line, disarm: "python bugeye_hook.remove()" },
         // What would call or assign is refused by gdb itself, and told so.
         reads: |_| true,
+        beside: None,
         calls: Some(|hook| {
             let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
             vec![format!("python Calls.watch([{}], {})", globs.join(", "), hook.most_calls)]
@@ -97,9 +98,9 @@ fn set_point(point: &Point) -> Vec<String> {
     vec![format!("python bugeye_hook.add({}, {place}, {when}, {}, [{texts}])", point.id, point.every)]
 }
 
-/// Reads `at LINE`, with 0 where there is none, or `no` and why.
+/// Reads `at LINE`, with 0 where there is none, or `no` and why; gdb may say something before.
 fn bound_line(answer: &str) -> Result<Option<u32>, String> {
-    match answer.trim().split_once(' ') {
+    match answer.trim().lines().last().and_then(|line| line.split_once(' ')) {
         Some(("at", line)) => Ok(line.parse().ok().filter(|line| *line > 0)),
         Some((_, why)) => Err(why.trim_end_matches('.').to_string()),
         None => Err("gdb did not say where it is".into()),
@@ -246,6 +247,22 @@ mod tests {
         assert_eq!(why("signal SIGSEGV: address 0x0\n"), Some(signal));
         assert_eq!(why("signal SIGUSR1: "), Some(Reason::Signal { name: "SIGUSR1".into(), detail: None }));
         assert_eq!(why("exception E: boom"), Some(Reason::Exception { text: "E: boom".into() }));
+    }
+
+    #[test]
+    fn a_point_is_set_by_one_command_that_tells_its_line() {
+        let point = Point {
+            id: 2,
+            place: Place::Line { file: "/a \"b\".c".into(), line: 6 },
+            asked: "b.c:6".into(),
+            expressions: vec!["i".into(), "p->x".into()],
+            when: Some("i > 1".into()),
+            every: 3,
+        };
+        let expected = r#"python bugeye_hook.add(2, {"source": "/a \"b\".c", "line": 6}, "i > 1", 3, ["i", "p->x"])"#;
+        assert_eq!(set_point(&point), [expected]);
+        assert_eq!((bound_line("at 6\n"), bound_line("at 0\n")), (Ok(Some(6)), Ok(None)));
+        assert_eq!(bound_line("No compiled code.\nno code is there.\n"), Err("code is there".into()));
     }
 
     #[test]

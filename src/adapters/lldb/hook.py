@@ -1,13 +1,13 @@
 # Run by LLDB itself at breakpoints of its own: writes down what it sees and says that the program is not to stop.
 # Values are told in the words of the adapter that runs this LLDB: `plain` for LLDB's own, else CodeLLDB's.
 def make(path, most, depth, plain):
-    import json, os, sys, time, types
+    import bisect, fnmatch, json, os, re, sys, time, types
     import lldb
 
     out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     clock, began = time.perf_counter_ns, time.perf_counter_ns()
     points, ways, threads, made_here, passes, state = {}, {}, {}, [], {}, {"left": most}
-    walks, missing = {}, {}
+    walks, missing, failed = {}, {}, {}
     target = lldb.debugger.GetSelectedTarget()
     dynamic = lldb.eDynamicDontRunTarget
     version = lldb.debugger.GetVersionString().partition("version ")[2].split(".")[0]
@@ -16,6 +16,8 @@ def make(path, most, depth, plain):
     on_stack = (target.GetTriple() or "").startswith("x86_64")
     # As many parts of a value as a look asks for, and of how many values.
     most_parts, most_opened = 21, 40
+    # Functions whose calls are told at once.
+    most_functions = 1000
     names = "Bool Short UnsignedShort Int UnsignedInt Long UnsignedLong LongLong UnsignedLongLong Float Double"
     numbers = {getattr(lldb, "eBasicType" + name) for name in names.split()}
     records = lldb.eTypeClassUnion | lldb.eTypeClassStruct | lldb.eTypeClassArray
@@ -181,12 +183,10 @@ def make(path, most, depth, plain):
 
     def named(frame):
         entry = frame.GetLineEntry()
-        name = frame.GetDisplayFunctionName() if shows_display else frame.GetFunctionName()
+        name = frame.GetFunctionName()
         if plain and frame.GetFunction().GetIsOptimized():
             name = (name or "") + " [opt]"
         return [name or "", str(entry.GetFileSpec()) if entry.IsValid() else "", entry.GetLine() if entry.IsValid() else 0]
-
-    shows_display = not plain
 
     def way_of(thread, frame):
         if not on_stack:
@@ -223,16 +223,25 @@ def make(path, most, depth, plain):
     # -- points
 
     def hit(frame, location, extra, internal):
-        point, every, texts = points[location.GetBreakpoint().GetID()]
+        point, when, every, texts = points[location.GetBreakpoint().GetID()]
         try:
             passes[point] = count = passes.get(point, 0) + 1
+            if when and count == 1:
+                # LLDB takes a condition that it can't evaluate for true.
+                error = frame.EvaluateExpression(when).GetError()
+                said = error.GetCString() or "it fails"
+                words = re.search("<user expression [^ ]* (?:error: )?(.+)", said)
+                failed[point] = error.Fail() and (words[1] if words else said)
             if count % every or state["left"] < 0:
                 return state["left"] < 0
             thread = frame.GetThread()
             number = thread_of(thread)
             way = way_of(thread, frame) if depth else 0
             opened = [0]
-            seen = [read(frame, text, is_name, opened) for text, is_name in texts]
+            if failed.get(point):
+                seen = [["the condition can't be evaluated: " + failed[point]] for _ in texts]
+            else:
+                seen = [read(frame, text, is_name, opened) for text, is_name in texts]
             write([point, micros(), number, way, seen])
         except Exception as error:
             write([point, micros(), 0, 0, [[str(error)] for _ in texts]])
@@ -249,7 +258,7 @@ def make(path, most, depth, plain):
             made = target.BreakpointCreateByLocation(file, line)
         if when:
             made.SetCondition(when)
-        points[made.GetID()] = (point, every, [(text, text.isidentifier()) for text in texts])
+        points[made.GetID()] = (point, when, every, [(text, text.isidentifier()) for text in texts])
         made.SetScriptCallbackFunction("bugeye_hook.hit")
         made_here.append(made)
         made.AddName("bugeye_%d" % point)
@@ -259,6 +268,157 @@ def make(path, most, depth, plain):
             target.BreakpointDelete(made.GetID())
         made_here.clear()
 
+    # -- calls: a breakpoint behind each function's prologue, one at each of its returns
+
+    entries, returns, tables, told_calls, limit = {}, {}, {}, [0], [0]
+    # Of each thread, the calls that are told and not left: their numbers, each with the address where its frame begins.
+    open_calls = {}
+
+    def bare(name):
+        """A name without its parameters and without the hash of Rust."""
+        name = re.sub("::h[0-9a-f]{16}$", "", name)
+        level = 0
+        for at, letter in enumerate(name):
+            level += (letter == "<") - (letter == ">" and name[at - 1] != "-")
+            if letter == "(" and level == 0 and at and not name.startswith("(anonymous namespace)", at):
+                return name[:at]
+        return name
+
+    def last(name):
+        level, start = 0, 0
+        for at, letter in enumerate(name):
+            level += (letter == "<") - (letter == ">")
+            if level == 0 and name.startswith("::", at):
+                start = at + 2
+        return name[start:]
+
+    def is_own(file):
+        foreign = file.startswith(("/usr/", "/rustc/", "/lib/")) or "/.cargo/" in file or "/rustlib/" in file
+        return not foreign and os.path.isfile(file)
+
+    def matching(globs):
+        found = {}
+        wholes = [(glob, re.compile(fnmatch.translate(glob))) for glob in globs]
+        for symbol in (symbol for module in target.module_iter() for symbol in module):
+            if symbol.GetType() != lldb.eSymbolTypeCode:
+                continue
+            name = bare(symbol.GetName() or "")
+            if not name or name.startswith(("_GLOBAL__", "__static_initialization")):
+                continue
+            for glob, whole in wholes:
+                if whole.match(name) or "::" not in glob and whole.match(last(name)):
+                    start = symbol.GetStartAddress()
+                    function, file = start.GetFunction(), str(start.GetLineEntry().GetFileSpec())
+                    anywhere = "::" in glob and not glob.startswith("*")
+                    if function.IsValid() and (anywhere or is_own(file)):
+                        found[start.GetFileAddress()] = (function, file)
+        return found.values()
+
+    def calls(globs, most):
+        found = list(matching(globs))
+        # What a script prints goes elsewhere; a command of our own is answered.
+        lldb.debugger.HandleCommand("command script add -f bugeye_hook.answer bugeye-calls")
+        state["calls"] = "" if found else "no function of this program is called like that"
+        if len(found) > most_functions:
+            state["calls"] = "%d functions are called like that: %d at most" % (len(found), most_functions)
+            return
+        limit[0] = most
+        for function, file in found:
+            start = function.GetStartAddress()
+            line = start.GetLineEntry().GetLine()
+            start.OffsetAddress(function.GetPrologueByteSize() or second_entry(function))
+            made = at_address(start, "enter")
+            entries[made.GetID()] = [bare(function.GetName() or "").lstrip(":"), file, line]
+            for instruction in function.GetInstructions(target):
+                if instruction.GetMnemonic(target).startswith("ret"):
+                    made = at_address(instruction.GetAddress(), "leave")
+                    returns[made.GetID()] = function.GetType().GetFunctionReturnType()
+
+    def answer(debugger, command, result, internal):
+        if state["calls"]:
+            result.SetError(state["calls"])
+
+    def second_entry(function):
+        """How far into a function of one line its prologue goes: to the second of its entries in the table of lines."""
+        start, end = function.GetStartAddress(), function.GetEndAddress()
+        unit = start.GetCompileUnit()
+        key = (str(unit.GetFileSpec()), unit.GetNumLineEntries())
+        if key not in tables:
+            tables[key] = sorted({entry.GetStartAddress().GetFileAddress() for entry in unit})
+        table, first = tables[key], start.GetFileAddress()
+        at = bisect.bisect_right(table, first)
+        return table[at] - first if at < len(table) and table[at] < end.GetFileAddress() else 0
+
+    def at_address(address, name):
+        made = target.BreakpointCreateBySBAddress(address)
+        made.SetScriptCallbackFunction("bugeye_hook." + name)
+        made_here.append(made)
+        return made
+
+    def outer(frame):
+        """The frame of the function itself, not of what became part of it."""
+        while frame.IsInlined():
+            frame = frame.GetThread().GetFrameAtIndex(frame.GetFrameID() + 1)
+        return frame
+
+    def gone(thread, base, is_return):
+        """Takes away the calls whose frames are gone, and answers with the one that returns here if there is one."""
+        calls = open_calls.setdefault(thread, [])
+        # What is further away is another stack.
+        while calls and calls[-1][1] <= base < calls[-1][1] + (16 << 20):
+            call, start = calls.pop()
+            if start == base and is_return:
+                return call
+            write(["r", call, micros(), ["it was left by an exception or a jump"]])
+        return None
+
+    def enter(frame, location, extra, internal):
+        if told_calls[0] >= limit[0]:
+            return False
+        frame = outer(frame)
+        place = entries[location.GetBreakpoint().GetID()]
+        thread, base = thread_of(frame.GetThread()), frame.GetCFA()
+        gone(thread, base, False)
+        told_calls[0] += 1
+        opened = [0]
+        values = frame.GetVariables(True, False, False, True, dynamic)
+        arguments = [[value.GetName(), told(value, 0, opened)] for value in values if value.GetName()]
+        depth = len(open_calls[thread])
+        write(["c", told_calls[0], micros(), thread, depth, place, arguments])
+        open_calls[thread].append((told_calls[0], base))
+        return False
+
+    def leave(frame, location, extra, internal):
+        call = gone(frame.GetThread().GetThreadID(), frame.GetSP() + (8 if on_stack else 0), True)
+        if call is not None:
+            try:
+                value = returned(frame, returns[location.GetBreakpoint().GetID()])
+            except Exception as error:
+                value = [str(error)]
+            write(["r", call, micros(), value])
+        return False
+
+    def returned(frame, kind):
+        """The value that a function is about to return; None where there is none."""
+        plain_kind = kind.GetCanonicalType()
+        size, basic = plain_kind.GetByteSize(), plain_kind.GetBasicType()
+        if basic == lldb.eBasicTypeVoid or size == 0:
+            return None
+        whole = is_reference(plain_kind) or plain_kind.GetTypeClass() & lldb.eTypeClassEnumeration
+        if basic in (lldb.eBasicTypeFloat, lldb.eBasicTypeDouble):
+            bytes = register(frame, "xmm0" if on_stack else "v0", size)
+        elif size <= 8 and (whole or basic not in (lldb.eBasicTypeInvalid, lldb.eBasicTypeOther, lldb.eBasicTypeHalf)):
+            bytes = register(frame, "rax" if on_stack else "x0", size)
+        else:
+            return ["a value of type %s is not read where it is returned" % kind.GetDisplayTypeName()]
+        data, error = lldb.SBData(), lldb.SBError()
+        data.SetData(error, bytes, lldb.eByteOrderLittle, target.GetAddressByteSize())
+        return told(target.CreateValueFromData("returned", data, kind), 0, [0])
+
+    def register(frame, name, size):
+        return frame.FindRegister(name).GetData().ReadRawData(lldb.SBError(), 0, size)
+
     module = types.ModuleType("bugeye_hook")
     module.hit, module.add, module.remove = hit, add, remove
+    module.calls, module.answer, module.enter, module.leave = calls, answer, enter, leave
     sys.modules["bugeye_hook"] = module

@@ -53,7 +53,14 @@ pub const NATIVES: Natives = Natives {
         prepare: |hook, _| prepare(hook, true),
         arm: Arm::Command { set, read: bound_line, disarm: "script import bugeye_hook; bugeye_hook.remove()" },
         reads: |text| is_pure(text) && !has_two_words(text),
-        calls: None,
+        beside: None,
+        calls: Some(|hook| {
+            let globs: Vec<String> = hook.calls.iter().map(|glob| python(glob)).collect();
+            let globs = globs.join(", ");
+            let calls = format!("script import bugeye_hook; bugeye_hook.calls([{globs}], {})", hook.most_calls);
+            // The hook's own command fails where no function is called like that, or too many are.
+            vec![calls, "bugeye-calls".into()]
+        }),
     }),
     ..Natives::NONE
 };

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::sourcemap::{SourceMap, Spot};
 use super::syntax::{Code, Function, Lines};
 use super::target::{Target, is_package};
-use super::{Bridge, urls};
+use super::trace::Trace;
+use super::{Bridge, trace, urls};
 
 /// How long threads may take to have their breakpoints.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -79,6 +80,13 @@ impl Unit {
                 .collect()
         });
         Self { map, functions, scanned: source.is_some() }
+    }
+}
+
+impl Wish {
+    /// The traced place that it stands for.
+    pub fn point(&self) -> Option<u32> {
+        trace::point_of(self.condition.as_deref())
     }
 }
 
@@ -252,8 +260,9 @@ impl Bridge {
                 }
             }
         }
+        let trace = self.trace.borrow();
         let made = |(site, wishes): (Site, Vec<&Rc<Wish>>)| {
-            (site, (wishes.iter().map(|wish| wish.id).collect(), condition(&wishes)))
+            (site, (wishes.iter().map(|wish| wish.id).collect(), condition(&wishes, trace.as_deref())))
         };
         sites.into_iter().map(made).collect()
     }
@@ -343,19 +352,11 @@ impl Bridge {
     /// The wishes that a pause of the inspector is a hit of; passes that don't count yet are counted. Answers what was
     /// wrong with a condition, too.
     pub async fn hits(&self, target: &Target, ids: &[&str], frame: &str) -> (Vec<i64>, Option<String>) {
-        let wishes: Vec<Rc<Wish>> = {
-            let placed = target.placed.borrow();
-            let known = self.wishes.borrow();
-            let hit = placed.values().filter(|placed| ids.contains(&placed.id.as_str()));
-            let mut wanted: Vec<i64> = hit.flat_map(|placed| placed.wishes.iter().copied()).collect();
-            wanted.sort_unstable();
-            wanted.dedup();
-            known.list.iter().filter(|wish| wanted.contains(&wish.id)).cloned().collect()
-        };
+        let wishes = self.wishes_at(target, ids);
         let mut hits = Vec::new();
         let mut failed = None;
         let several = wishes.len() > 1;
-        for wish in wishes {
+        for wish in wishes.into_iter().filter(|wish| wish.point().is_none()) {
             if let Some(text) = &wish.condition {
                 if several && !self.is_true(target, text, frame).await {
                     continue;
@@ -368,6 +369,14 @@ impl Bridge {
             }
         }
         (hits, failed)
+    }
+
+    /// The wishes that breakpoints of the inspector stand for.
+    pub fn wishes_at(&self, target: &Target, ids: &[&str]) -> Vec<Rc<Wish>> {
+        let placed = target.placed.borrow();
+        let hit = placed.values().filter(|placed| ids.contains(&placed.id.as_str()));
+        let wanted: Vec<i64> = hit.flat_map(|placed| placed.wishes.iter().copied()).collect();
+        self.wishes.borrow().list.iter().filter(|wish| wanted.contains(&wish.id)).cloned().collect()
     }
 
     /// Counts a pass that is too early to stop at, where that is all that a pause is: there may be very many.
@@ -388,7 +397,7 @@ impl Bridge {
         true
     }
 
-    async fn is_true(&self, target: &Target, condition: &str, frame: &str) -> bool {
+    pub async fn is_true(&self, target: &Target, condition: &str, frame: &str) -> bool {
         let params = json!({ "callFrameId": frame, "expression": guarded(condition), "silent": true });
         let answer = target.wire.call("Debugger.evaluateOnCallFrame", params).await.unwrap_or_default();
         answer.pointer("/result/value").and_then(Value::as_bool).unwrap_or(true)
@@ -416,10 +425,22 @@ fn guarded(condition: &str) -> String {
     )
 }
 
-/// The condition of all wishes at one place.
-fn condition(wishes: &[&Rc<Wish>]) -> String {
-    let conditions: Vec<String> = wishes.iter().filter_map(|wish| wish.condition.as_deref()).map(guarded).collect();
-    if conditions.len() < wishes.len() { String::new() } else { conditions.join(" || ") }
+/// The condition of all wishes at one place. Those that are traced see every pass, whatever the others say.
+fn condition(wishes: &[&Rc<Wish>], trace: Option<&Trace>) -> String {
+    let (traced, others): (Vec<&Rc<Wish>>, Vec<&Rc<Wish>>) = wishes.iter().partition(|wish| wish.point().is_some());
+    let conditions: Vec<String> = others.iter().filter_map(|wish| wish.condition.as_deref()).map(guarded).collect();
+    let always = conditions.len() < others.len();
+    let asked = traced.iter().filter_map(|wish| wish.point());
+    let mut parts: Vec<String> =
+        asked.map(|point| trace.map_or("false", |trace| trace.condition(point)).to_string()).collect();
+    match (parts.as_slice(), others.is_empty()) {
+        ([], _) => return if always { String::new() } else { conditions.join(" || ") },
+        ([only], true) => return only.clone(),
+        _ => {}
+    }
+    parts.push(if always { "true".into() } else { conditions.join(" || ") });
+    let parts: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| format!("({part})")).collect();
+    format!("!!({})", parts.join("|"))
 }
 
 #[cfg(test)]
@@ -444,7 +465,7 @@ mod tests {
         let at = At::Function("f".into());
         let (plain, conditional) = (json!({}), json!({ "condition": "x > 1" }));
         let made = wishes.replace(|_| true, &[(at.clone(), &conditional), (at, &plain)]);
-        assert!(condition(&[&made[0]]).contains("x > 1"));
-        assert_eq!(condition(&[&made[0], &made[1]]), "");
+        assert!(condition(&[&made[0]], None).contains("x > 1"));
+        assert_eq!(condition(&[&made[0], &made[1]], None), "");
     }
 }

@@ -31,7 +31,7 @@ impl Link {
         let inputs = inputs.clone();
         std::thread::spawn(move || {
             while let Ok(Some(message)) = reader.next() {
-                let Ok(message) = serde_json::from_slice(&message) else { continue };
+                let Some(message) = read(&message) else { continue };
                 if inputs.send(Input::Inspector(id, message)).is_err() {
                     return;
                 }
@@ -75,6 +75,37 @@ impl Link {
     }
 }
 
+/// A message; strings of the program may hold halves of characters, which JSON has no words for.
+fn read(message: &[u8]) -> Option<Value> {
+    serde_json::from_slice(message).ok().or_else(|| serde_json::from_slice(&without_halves(message)).ok())
+}
+
+/// Puts the replacement character for each half of a pair of escapes that stands alone.
+fn without_halves(message: &[u8]) -> Vec<u8> {
+    let unit = |at: usize| {
+        let digits = message.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut out = Vec::with_capacity(message.len());
+    let mut at = 0;
+    while at < message.len() {
+        let taken = match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                out.extend_from_slice(b"\\ufffd");
+                at += 6;
+                continue;
+            }
+            _ if message[at] == b'\\' => 2,
+            _ => 1,
+        };
+        let end = message.len().min(at + taken);
+        out.extend_from_slice(&message[at..end]);
+        at = end;
+    }
+    out
+}
+
 /// Whom a message is for: the main thread of a process, or one of its workers.
 #[derive(Debug, Clone)]
 pub struct Wire {
@@ -108,5 +139,17 @@ impl Wire {
     /// As [`Self::call`], where nobody wants the answer.
     pub fn tell(&self, method: &str, params: Value) {
         drop(self.call(method, params));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_of_characters_are_no_reason_to_lose_a_message() {
+        let text = br#"{"a":"x\ud800y","b":"\ud83e\udd89","c":"\\\\ud800","d":"\udc00"}"#;
+        let read = read(text).unwrap();
+        assert_eq!(read, json!({ "a": "x\u{fffd}y", "b": "🦉", "c": "\\\\ud800", "d": "\u{fffd}" }));
     }
 }

@@ -207,19 +207,30 @@ impl Bridge {
         Ok((target, answer.get("result").cloned().unwrap_or_default()))
     }
 
+    /// Whether an expression can be parsed.
+    pub async fn compile(&self, expression: &str) -> Result<(), String> {
+        let target = self.first_target().ok_or("the program has not begun")?;
+        // A function that is never called: only its syntax is looked at.
+        let params = json!({ "expression": format!("void (() => ({expression}\n))"), "silent": true });
+        let answer = target.wire.call("Runtime.evaluate", params).await?;
+        answer.get("exceptionDetails").map_or(Ok(()), |details| Err(complaint(details)))
+    }
+
+    /// The text of an expression's value in a thread's innermost frame, as `print` has it.
+    pub async fn print(&self, target: &Rc<Target>, expression: &str) -> Result<String, String> {
+        let (_, object) = self.run(expression, Some(target.thread * FRAMES), true).await?;
+        Ok(values::describe(&target.wire, &object, &Cell::new(MOST_REQUESTS)).await)
+    }
+
     /// Questions that the adapter's own file asks in place of an expression.
     async fn own_question(&self, words: &str, frame: Option<i64>) -> Result<Value, String> {
         let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
         match word {
             "compile" => {
-                let target = self.first_target().ok_or("the program has not begun")?;
-                // A function that is never called: only its syntax is looked at.
-                let params = json!({ "expression": format!("void (() => ({rest}\n))"), "silent": true });
-                let answer = target.wire.call("Runtime.evaluate", params).await?;
-                answer
-                    .get("exceptionDetails")
-                    .map_or_else(|| Ok(json!({ "result": "ok" })), |details| Err(complaint(details)))
+                self.compile(rest).await?;
+                Ok(json!({ "result": "ok" }))
             }
+            "trace" => self.begin_trace(rest).await,
             "arguments" => {
                 let (target, pause, index) = self.frame(frame.unwrap_or_default())?;
                 let names = parameters(&target, &pause.frames[index]).await.unwrap_or_default();
@@ -344,7 +355,7 @@ fn without_nulls(mut value: Value) -> Value {
 }
 
 /// What went wrong with an expression.
-fn complaint(details: &Value) -> String {
+pub fn complaint(details: &Value) -> String {
     let exception = details.get("exception").unwrap_or(&Value::Null);
     let description = exception.get("description").and_then(Value::as_str);
     match description {

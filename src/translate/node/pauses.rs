@@ -79,7 +79,9 @@ impl Bridge {
         }
         let at_entry = target.traps.borrow().entry.as_deref().is_some_and(|id| ids.contains(&id));
         let frame = pause.frames.first().map(|frame| frame.id.clone()).unwrap_or_default();
-        let (hits, failed) = if ids.is_empty() { (Vec::new(), None) } else { self.hits(&target, &ids, &frame).await };
+        let (mut hits, failed) =
+            if ids.is_empty() { (Vec::new(), None) } else { self.hits(&target, &ids, &frame).await };
+        hits.extend(self.take_traced(&target, &pause, &ids).await);
         if at_entry {
             if let (Some(step), true) = (self.entered(&target, &pause).await, hits.is_empty()) {
                 return self.resume(&target, step.method);

@@ -50,11 +50,9 @@ pub fn glimpse(object: &Value) -> String {
     match text("type") {
         "undefined" => "undefined".into(),
         "string" => quoted(text("value")),
-        "number" | "boolean" | "bigint" => match (plain, object.get("value")) {
-            (Some(plain), _) => plain.into(),
-            (None, Some(value)) => value.to_string(),
-            (None, None) => text("description").into(),
-        },
+        // As the language writes it: `1e+21`.
+        "number" | "bigint" => plain.unwrap_or_else(|| text("description")).into(),
+        "boolean" => object.get("value").map(ToString::to_string).unwrap_or_default(),
         "function" => function(text("description")),
         "object" if text("subtype") == "null" => "null".into(),
         "object" => {
