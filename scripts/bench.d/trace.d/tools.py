@@ -108,8 +108,6 @@ class Debugger(Tool):
                 ("js-debug", shutil.which("node"), [found["js-debug"]], tcp + 'spawn_style = "tcp-port-arg"\n'),
             ):
                 file.write(f'[adapters.{name}]\npath = "{path}"\nargs = {json.dumps(words)}\n{more}')
-            # So that it is soon known where it never starts.
-            file.write("[timeouts]\ndap_request_secs = 8\n")
 
     def run(self, program, hits, paths):
         path = os.path.join(self.folder, "scenario.yaml")
