@@ -16,13 +16,15 @@ pub mod perl;
 pub mod php;
 pub mod ruby;
 mod script;
+mod tracing;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch, Point, Reason, Remote, Target};
+use crate::model::{Frame, Launch, Reason, Remote, Target};
+pub use tracing::{Arm, Hook, Logs, Tracing};
 
 /// Everything Bugeye knows about one debug adapter.
 #[derive(Debug)]
@@ -125,51 +127,6 @@ pub struct Reverse {
     pub not_recorded: &'static str,
     /// Variables of the environment without which the recording would end early.
     pub env: &'static [(&'static str, &'static str)],
-}
-
-/// A hook inside the debugger or the program that writes down what is seen at a place. What it writes is in `trace/sink.rs`.
-#[derive(Debug, Clone, Copy)]
-pub struct Tracing {
-    /// What this way is called in replies.
-    pub name: &'static str,
-    /// Commands that make the hook ready.
-    pub prepare: fn(&Hook, &[Point]) -> Vec<String>,
-    pub arm: Arm,
-    /// Whether the hook reads an expression as `print` would.
-    pub reads: fn(&str) -> bool,
-    /// Where only one breakpoint of a line counts: the condition that is the hook's and that of another one, which always
-    /// stops if it has none.
-    pub beside: Option<fn(hook: &str, condition: Option<&str>) -> String>,
-    /// Commands, given after those of `prepare`, that have the hook tell of calls too; none where it can't.
-    pub calls: Option<fn(&Hook) -> Vec<String>>,
-}
-
-/// How a place gets a hook.
-#[derive(Debug, Clone, Copy)]
-pub enum Arm {
-    /// As the condition of a breakpoint, which writes and is false until enough was seen.
-    Condition(fn(&Point) -> String),
-    /// By commands that set a breakpoint of the hook's own, whose line is read from the last one's answer; another
-    /// removes all.
-    Command { set: fn(&Point) -> Vec<String>, read: fn(&str) -> Result<Option<u32>, String>, disarm: &'static str },
-}
-
-/// What a trace wants of a hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hook {
-    /// A hook may be used at all.
-    pub allowed: bool,
-    /// The file that it writes to.
-    pub sink: String,
-    /// It stops the program when it has seen so many hits; 0 for never.
-    pub most: u64,
-    /// Frames of the way to each hit.
-    pub frames: u32,
-    /// Globs over the names of functions whose calls are told. One without a `.` or `::` is matched against the last part
-    /// of a name too; one that begins with `*` or has none of these means the program's own code alone.
-    pub calls: Vec<String>,
-    /// It tells no more calls than this.
-    pub most_calls: u64,
 }
 
 /// Data breakpoints by native commands.
@@ -367,6 +324,8 @@ pub struct Quirks {
     pub assignment: fn(&str, &str) -> String,
     /// Assignments are for the innermost frame alone; in others a variable is set by its name.
     pub assigns_in_top: bool,
+    /// The id that the innermost frame gets when a stack is asked for first after a stop.
+    pub top_frame: Option<i64>,
     /// A function that `eval` calls may run into a breakpoint, and stays there.
     pub calls_stop: bool,
     /// How `eval` asks again, for what was refused with this message the first time.
@@ -504,6 +463,7 @@ impl Quirks {
         is_about_condition: |_| false,
         assignment: |lhs, value| format!("{lhs} = {value}"),
         assigns_in_top: false,
+        top_frame: None,
         calls_stop: false,
         eval_again: |_, _| None,
         arguments: (|_, _| String::new(), |_| Vec::new()),

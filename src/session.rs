@@ -11,6 +11,7 @@ mod effect;
 mod frames;
 mod gather;
 mod inspect;
+mod logged;
 mod logpoints;
 mod look;
 mod pending;
@@ -283,6 +284,7 @@ impl Session {
             ends_with_us: self.ends_with_us(),
             hits: self.bindings(),
             traced: self.trace_bindings(),
+            logged: self.is_logged(),
         }
     }
 

@@ -58,6 +58,8 @@ const HOLES: &[(&str, &[&str], &str)] = &[
     ("jump FILE:LINE", &["java", "node", "ruby", "xdebug", "perl"], "the interpreter can't go on from another line"),
     ("modules", &["delve"], "a Go program is one file"),
     ("jump FILE:LINE", &["delve"], "Go can't go on from another line"),
+    ("trace --calls GLOB", NO_CALLS, "the debugger can't tell of calls"),
+    ("trace --calls GLOB", &["lldb 14"], "this build of LLDB has no Python"),
     ("back", NO_GDB, "no recording to go back in"),
     ("reverse-continue", NO_GDB, "no recording to go back in"),
 ];
@@ -65,6 +67,9 @@ const HOLES: &[(&str, &[&str], &str)] = &[
 /// All but gdb.
 const NO_GDB: &[&str] =
     &["lldb 14", "lldb 19", "lldb 22", "codelldb", "debugpy", "java", "delve", "node", "ruby", "xdebug", "perl"];
+
+/// Where no hook tells of calls.
+const NO_CALLS: &[&str] = &["java", "delve", "ruby", "xdebug", "perl"];
 
 /// Where all threads stop and go on at once.
 const TOGETHER: &[&str] =
@@ -197,6 +202,26 @@ const SCRIPT: &[Step] = &[
     ("", "pause", &["stopped: pause"]),
     ("await --timeout S", "await --timeout 1", &["stopped: pause"]),
     ("use ID", "use {last}", &["are about"]),
+    ("", "stop --all", &["ended"]),
+    (
+        "trace --at FILE:LINE: EXPR",
+        "trace {program} --at '{body}: {i}, {total}'",
+        &["5 hits", "4 {i}=3 {total}=3", "exited"],
+    ),
+    ("trace --at NAME: EXPR", "trace {program} --at 'work: {n}'", &["1 hit", "{n}=5", "{function}"]),
+    (
+        "trace --stops --no-paths",
+        "trace {program} --stops --no-paths --at '{body}: {i}'",
+        &["5 hits", "(stops", "{i}=4"],
+    ),
+    (
+        "trace --when EXPR --max-hits N",
+        "trace {program} --when '{i} > 1' --max-hits 2 --at '{body}: {i}'",
+        &["2 hits", "2 {i}=3"],
+    ),
+    ("trace --calls GLOB", "trace {program} --calls 'work*'", &["1 call", "{n}=5", "-> 10"]),
+    ("", "run {program} --break {body}", &["{i}=0"]),
+    ("trace in a session", "trace --at '{after}: {i}, {total}'", &["1 hit", "{i}=0 {total}=0", "stopped: breakpoint"]),
     ("", "stop --all", &["ended"]),
     ("config", "config", &["request_secs"]),
     ("completions SHELL", "completions bash", &["bugeye"]),

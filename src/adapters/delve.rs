@@ -1,11 +1,12 @@
 //! Delve, for Go.
 
+mod log;
 mod source;
 mod text;
 
 use serde_json::{Map, Value, json};
 
-use super::{Adapter, Find, Found, Install, Least, Natives, Quirks, Reach, Stdio, Way};
+use super::{Adapter, Arm, Find, Found, Install, Least, Logs, Natives, Quirks, Reach, Stdio, Tracing, Way};
 use crate::dap::types::StoppedBody;
 use crate::model::Launch;
 
@@ -43,6 +44,7 @@ pub const DELVE: Adapter = Adapter {
         print_contexts: &["repl"],
         is_nonsense: |expression| is_command(expression),
         raw: |text| if is_command(text) { text.to_string() } else { format!("dlv {text}") },
+        top_frame: Some(1000),
         calls_stop: true,
         eval_again: |expression, message| {
             let called = message.contains("without using 'call'");
@@ -106,6 +108,14 @@ pub const DELVE: Adapter = Adapter {
         }),
         address_of: |expression| format!("uintptr({expression})"),
         at_address: Some(|address, kind| format!("*(*{kind:?})({address})")),
+        trace: Some(Tracing {
+            name: "logpoints",
+            prepare: |_, _| Vec::new(),
+            arm: Arm::Log(Logs { message: log::message, read: log::read, is_plain: log::is_plain }),
+            reads: log::reads,
+            beside: None,
+            calls: None,
+        }),
         ..Natives::NONE
     },
 };

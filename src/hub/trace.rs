@@ -169,7 +169,11 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         }
     }
     intake.take_all().await;
-    let bindings = live.handle.snapshot.borrow().traced.clone();
+    let (bindings, logged) = {
+        let snapshot = live.handle.snapshot.borrow();
+        (snapshot.traced.clone(), snapshot.logged)
+    };
+    let way = if logged { "logpoints" } else { way };
     let unreadable = intake.tail.reader.unreadable;
     let Intake { collector, calls, .. } = intake;
     let alone = plan.alone;

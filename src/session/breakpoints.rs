@@ -166,6 +166,9 @@ impl Session {
         };
         let mut breakpoint = json!({ "line": line });
         self.add_conditions(wish, &mut breakpoint);
+        if let (true, Some(message)) = (is_trace(wish.id), &wish.log) {
+            breakpoint["logMessage"] = Json::String(message.clone());
+        }
         breakpoint
     }
 

@@ -76,6 +76,8 @@ pub(super) struct Gather {
     pub also_check: Vec<(u32, String)>,
     /// The threads were asked for a second time.
     asked_again: bool,
+    /// The frame that the values were asked for before it was known.
+    guessed: Option<i64>,
 }
 
 /// The stack that a stop was reported with. Its frames' ids hold until the program moves.
@@ -132,6 +134,7 @@ impl Session {
                 selects: false,
                 also_check: Vec::new(),
                 asked_again: false,
+                guessed: None,
             },
         );
         let nameless = purpose == Purpose::Trace && self.is_nameless(thread);
@@ -145,6 +148,28 @@ impl Session {
         }
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.ask(id, "stackTrace", arguments, Step::Stack);
+        // One round trip saved for every hit, where the frame's id is as it always is.
+        if let (Purpose::Trace, Some(frame_id)) = (purpose, self.adapter.quirks.top_frame) {
+            if let Some(gather) = self.gathers.get_mut(&id) {
+                gather.guessed = Some(frame_id);
+            }
+            self.ask_values(id, frame_id);
+        }
+    }
+
+    fn ask_values(&mut self, id: u64, frame_id: i64) {
+        let Some(gather) = self.gathers.get(&id) else { return };
+        for (index, expression) in gather.look.expressions.clone().iter().enumerate() {
+            if (self.adapter.quirks.is_nonsense)(expression) {
+                self.put_value(id, index, Err("that is no expression".into()));
+                continue;
+            }
+            if self.adapter.quirks.prints_only_pure && !is_pure(expression) {
+                self.put_value(id, index, Err(IMPURE.into()));
+                continue;
+            }
+            self.ask_value(id, index, 0, expression, frame_id);
+        }
     }
 
     /// The stack as it was read at this stop, where a look needs no more than a frame of it: a round trip saved for every
@@ -242,7 +267,7 @@ impl Session {
             }
             return;
         };
-        let (locals, expressions) = (gather.look.locals, gather.look.expressions.clone());
+        let (locals, is_asked) = (gather.look.locals, gather.guessed == Some(frame_id));
         if let (true, Some(command)) =
             (locals != Locals::No, (self.adapter.quirks.scope_command)(gather.look.scope.word()))
         {
@@ -256,16 +281,8 @@ impl Session {
             Locals::Selected => self.ask(id, "scopes", json!({ "frameId": frame_id }), Step::Scopes { frame }),
             Locals::EveryFrame => self.walk_on(id, 0),
         }
-        for (index, expression) in expressions.iter().enumerate() {
-            if (self.adapter.quirks.is_nonsense)(expression) {
-                self.put_value(id, index, Err("that is no expression".into()));
-                continue;
-            }
-            if self.adapter.quirks.prints_only_pure && !is_pure(expression) {
-                self.put_value(id, index, Err(IMPURE.into()));
-                continue;
-            }
-            self.ask_value(id, index, 0, expression, frame_id);
+        if !is_asked {
+            self.ask_values(id, frame_id);
         }
         let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
         for (wish, condition) in checks {

@@ -399,6 +399,9 @@ impl Session {
             return;
         }
         let body: types::OutputBody = read(body);
+        if self.take_logged(&body.output) {
+            return;
+        }
         if let (None, Some(pid)) = (self.pid, (self.adapter.quirks.pid_in_output)(&body.output)) {
             self.on_process(&json!({ "systemProcessId": pid }));
         }

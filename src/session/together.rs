@@ -17,6 +17,8 @@ pub(super) struct Together {
     instruction: Option<String>,
     others: Vec<i64>,
     open: usize,
+    /// A hit of a trace is being looked at meanwhile.
+    traced: bool,
 }
 
 /// Which question an answer belongs to.
@@ -37,11 +39,27 @@ impl Session {
         if self.adapter.quirks.tells_one_hit.is_none() {
             return false;
         }
-        self.together = Some(Together { body: body.clone(), instruction: None, others: Vec::new(), open: 2 });
+        let traced = self.is_stop_of_trace(body);
+        if traced {
+            self.arrive_now(body.clone());
+        }
+        let open = if traced { 1 } else { 2 };
+        self.together = Some(Together { body: body.clone(), instruction: None, others: Vec::new(), open, traced });
         self.request("threads", Json::Null, Pending::Together(Ask::Threads), self.limits.inspect);
-        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
-        self.request("stackTrace", arguments, Pending::Together(Ask::Place), self.limits.inspect);
+        if !traced {
+            self.ask_place(thread, Ask::Place);
+        }
         true
+    }
+
+    fn ask_place(&mut self, thread: i64, ask: Ask) {
+        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+        self.request("stackTrace", arguments, Pending::Together(ask), self.limits.inspect);
+    }
+
+    /// Whether others are looked for that hit a traced place at the same moment.
+    pub(super) fn is_looking_for_others(&self) -> bool {
+        self.together.is_some()
     }
 
     pub(super) fn on_together(&mut self, ask: Ask, result: Result<Json, String>) {
@@ -77,7 +95,8 @@ impl Session {
     fn found(&mut self, thread: i64, frame: i64) {
         let Some(together) = &self.together else { return };
         let ids = self.hit_wishes(&together.body);
-        let hit = self.wishes.iter().find(|wish| ids.contains(&wish.id));
+        let traced = self.trace_wishes();
+        let hit = self.wishes.iter().chain(&traced).find(|wish| ids.contains(&wish.id));
         match hit.and_then(|wish| wish.condition.clone()) {
             Some(condition) => {
                 let context = self.adapter.quirks.print_contexts.last().copied().unwrap_or("watch");
@@ -105,16 +124,22 @@ impl Session {
             return;
         }
         let others = std::mem::take(&mut together.others);
-        if !others.is_empty() && together.instruction.is_some() {
-            together.open = others.len();
+        // Of a hit it is not known yet: the answer comes before those about the others.
+        let place = together.body.thread_id.filter(|_| together.traced && together.instruction.is_none());
+        if !others.is_empty() && (together.instruction.is_some() || place.is_some()) {
+            together.open = others.len() + usize::from(place.is_some());
+            if let Some(thread) = place {
+                self.ask_place(thread, Ask::Place);
+            }
             for thread in others {
-                let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
-                self.request("stackTrace", arguments, Pending::Together(Ask::Other(thread)), self.limits.inspect);
+                self.ask_place(thread, Ask::Other(thread));
             }
             return;
         }
-        if let Some(together) = self.together.take() {
-            self.arrive_now(together.body);
+        match self.together.take() {
+            Some(together) if together.traced => self.finish_waiting_hit(),
+            Some(together) => self.arrive_now(together.body),
+            None => {}
         }
     }
 }

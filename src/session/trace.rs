@@ -12,7 +12,7 @@ use super::breakpoints::{TRACE_ID, is_internal, is_trace};
 use super::gather::Purpose;
 use super::look::{Look, Seen};
 use super::{Answer, Effect, OpId, Pending, Session, Standing};
-use crate::adapters::{Arm, Hook, Tracing as Means};
+use crate::adapters::{Arm, Hook, Logs, Tracing as Means};
 use crate::dap::types::StoppedBody;
 use crate::failure::Failure;
 use crate::model::{Binding, BindingState, Breakpoint, Hit, HitFrame, Point, Reading, Reason, SessionState, View};
@@ -20,11 +20,11 @@ use crate::model::{Binding, BindingState, Breakpoint, Hit, HitFrame, Point, Read
 /// A trace that is armed.
 #[derive(Debug)]
 pub(super) struct Tracing {
-    points: Vec<Point>,
+    pub(super) points: Vec<Point>,
     frames: u32,
     /// Hits that are still wanted; None for all.
     left: Option<u64>,
-    passes: BTreeMap<u32, u64>,
+    pub(super) passes: BTreeMap<u32, u64>,
     /// The hook collects; none where each hit is a stop.
     means: Option<Means>,
     /// It tells of calls too, which nothing else does.
@@ -35,8 +35,13 @@ pub(super) struct Tracing {
     arming: Option<(OpId, usize)>,
     failed: Option<String>,
     current: Option<Collecting>,
+    /// A hit that is complete, while others of the same moment are looked for.
+    waiting: Option<Seen>,
     /// Threads whose names were asked for.
     asked: BTreeSet<i64>,
+    pub(super) logs: Option<Logs>,
+    /// Points that are log breakpoints by now, with the types of their values.
+    pub(super) logged: BTreeMap<u32, Vec<String>>,
 }
 
 /// A hit whose values are on their way.
@@ -81,7 +86,14 @@ impl Session {
             return self.answer(op, Err(failure));
         }
         let left = (hook.most > 0).then_some(hook.most);
+        let (means, logs) = match means {
+            Some(Means { arm: Arm::Log(logs), .. }) => (None, Some(logs)),
+            means => (means, None),
+        };
+        let logs = logs.filter(|_| self.may_log(&points, &hook));
         self.tracing = Some(Tracing {
+            logs,
+            logged: BTreeMap::new(),
             points,
             frames: hook.frames,
             left,
@@ -92,6 +104,7 @@ impl Session {
             arming: None,
             failed: None,
             current: None,
+            waiting: None,
             asked: BTreeSet::new(),
         });
         match means {
@@ -156,7 +169,7 @@ impl Session {
             (Step::Set(id), result) => {
                 let read = tracing.means.and_then(|means| match means.arm {
                     Arm::Command { read, .. } => Some(read),
-                    Arm::Condition(_) => None,
+                    Arm::Condition(_) | Arm::Log(_) => None,
                 });
                 let line = result.and_then(|text| read.map_or(Ok(None), |read| read(&text)));
                 let asked = tracing.points.iter().find(|point| point.id == id).and_then(Point::line);
@@ -197,7 +210,7 @@ impl Session {
                     }
                 }
             }
-            (Step::Set(_), _) => {
+            (Step::Set(_), _) | (_, Arm::Log(_)) => {
                 tracing.arming = None;
                 self.answer_traced(op);
             }
@@ -233,9 +246,12 @@ impl Session {
         let condition = match tracing.means.map(|means| means.arm) {
             Some(Arm::Command { .. }) => return Vec::new(),
             Some(Arm::Condition(condition)) => Some(condition),
-            None => None,
+            Some(Arm::Log(_)) | None => None,
         };
+        let log =
+            |point: &Point| Some((tracing.logs.filter(|_| tracing.logged.contains_key(&point.id))?.message)(point));
         let wish = |point: &Point| Breakpoint {
+            log: log(point),
             condition: condition.map_or_else(|| point.when.clone(), |condition| Some(condition(point))),
             ..Breakpoint::new(TRACE_ID - point.id, point.place.clone(), point.asked.clone())
         };
@@ -328,9 +344,15 @@ impl Session {
 
     /// A hit is complete: it is told, and the program goes on unless somebody else wants it stopped here.
     pub(super) fn finish_hit(&mut self, seen: Seen) {
+        if let (true, Some(tracing)) = (self.is_looking_for_others(), &mut self.tracing) {
+            tracing.waiting = Some(seen);
+            return;
+        }
         self.standing = None;
         let Some(tracing) = &mut self.tracing else { return self.go_on(Some(seen.thread.id)) };
         let Some(collecting) = tracing.current.take() else { return };
+        let kinds: Vec<Option<String>> =
+            seen.values.iter().map(|(_, value)| value.as_ref().ok().and_then(|value| value.kind.clone())).collect();
         let values = seen.values.into_iter().map(|(_, value)| match value {
             Ok(value) => Reading { text: value.flat(), why: None },
             Err(why) => Reading::unavailable(why.trim_start_matches('\0')),
@@ -353,7 +375,8 @@ impl Session {
             return;
         }
         let mut values = values.into_iter();
-        for id in collecting.points {
+        let points = collecting.points;
+        for id in points.iter().copied() {
             let Some(point) = tracing.points.iter().find(|point| point.id == id) else { continue };
             let hit = Hit {
                 point: id,
@@ -369,6 +392,10 @@ impl Session {
             tracing.left = tracing.left.map(|left| left.saturating_sub(1));
         }
         let full = tracing.left == Some(0);
+        let logs = tracing.logs.filter(|_| points.len() == 1 && collecting.rest.is_empty());
+        if let (Some(logs), [id]) = (logs, &points[..]) {
+            self.log_from_now_on(*id, &kinds, logs);
+        }
         if !collecting.rest.is_empty() {
             self.arrive_at(collecting.body, collecting.rest);
         } else if full {
@@ -376,6 +403,20 @@ impl Session {
         } else {
             self.go_on(Some(seen.thread.id));
         }
+    }
+
+    /// All that hit a place at this moment are known.
+    pub(super) fn finish_waiting_hit(&mut self) {
+        if let Some(seen) = self.tracing.as_mut().and_then(|tracing| tracing.waiting.take()) {
+            self.finish_hit(seen);
+        }
+    }
+
+    /// Whether a stop is a hit of a traced place, to be looked at and left.
+    pub(super) fn is_stop_of_trace(&self, body: &StoppedBody) -> bool {
+        let is_each = |tracing: &Tracing| tracing.points.iter().all(|point| point.every <= 1);
+        let by_stops = self.tracing.as_ref().is_some_and(|tracing| tracing.means.is_none() && is_each(tracing));
+        by_stops && !self.entering && self.hit_wishes(body).into_iter().all(is_trace)
     }
 
     /// All hits that were asked for were seen: the program stops here.

@@ -359,4 +359,6 @@ pub struct Snapshot {
     pub hits: BTreeMap<u32, Binding>,
     /// Where traced points are set, by their ids.
     pub traced: BTreeMap<u32, Binding>,
+    /// They are log breakpoints by now.
+    pub logged: bool,
 }

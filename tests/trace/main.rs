@@ -12,6 +12,7 @@
 mod support;
 
 mod forms;
+mod go;
 mod limits;
 mod live;
 mod native;
