@@ -90,7 +90,7 @@ impl Session {
             Some(Means { arm: Arm::Log(logs), .. }) => (None, Some(logs)),
             means => (means, None),
         };
-        let logs = logs.filter(|_| self.may_log(&points, &hook));
+        let logs = logs.filter(|_| self.may_log(&points, hook));
         self.tracing = Some(Tracing {
             logs,
             logged: BTreeMap::new(),

@@ -264,8 +264,8 @@ fn threads_lose_and_double_nothing_and_the_limit_is_exact() {
     let result = trace(&bug, "threads.py", THREADS, "name, i", &[]);
     assert_eq!(result["total"], 2000);
     let hits = result["hits"].as_array().unwrap();
-    for worker in 0..4 {
-        let own: Vec<&Value> = hits.iter().filter(|hit| hit["values"]["name"] == worker.to_string()).collect();
+    for worker in ["0", "1", "2", "3"] {
+        let own: Vec<&Value> = hits.iter().filter(|hit| hit["values"]["name"] == worker).collect();
         let expected: Vec<String> = (0..500).map(|i| i.to_string()).collect();
         assert_eq!(own.iter().map(|hit| hit["values"]["i"].as_str().unwrap()).collect::<Vec<_>>(), expected);
         assert!(own.iter().all(|hit| hit["thread"]["name"] == format!("worker-{worker}")), "{}", own[0]);
