@@ -46,8 +46,9 @@ pub struct Traced {
     /// All hits, also those that are not told here.
     pub total: u64,
     pub places: Vec<PlaceLine>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<Call>,
+    /// Where calls were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Vec<Call>>,
     /// How the program ended; none where it stands or runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Ending>,
@@ -151,7 +152,7 @@ impl Traced {
             places: places.collect(),
             total: collector.total,
             hits,
-            calls: run.calls.list,
+            calls: run.called.then_some(run.calls.list),
             exit,
             state,
             stops,
@@ -170,7 +171,7 @@ impl Traced {
     pub fn check(&self) -> Result<(), Failure> {
         let unset = |place: &PlaceLine| place.hits == 0 && place.why.is_some();
         match self.places.first() {
-            Some(place) if self.total == 0 && self.calls.is_empty() && self.places.iter().all(unset) => {
+            Some(place) if self.total == 0 && self.calls.is_none() && self.places.iter().all(unset) => {
                 let why = place.why.as_deref().unwrap_or_default();
                 Err(Failure::refused(format!("{} can't be traced: {why}", place.place))
                     .hint(format!("look at the lines: bugeye source {}", place.place)))
@@ -226,11 +227,11 @@ impl Traced {
 
     fn head(&self, page: &mut Page) {
         let mut seen = Vec::new();
-        if !self.places.is_empty() || self.calls.is_empty() {
+        if !self.places.is_empty() || self.calls.is_none() {
             seen.push(counted(self.total, "hit"));
         }
-        if !self.calls.is_empty() {
-            seen.push(counted(self.calls.len() as u64, "call"));
+        if let Some(calls) = &self.calls {
+            seen.push(counted(calls.len() as u64, "call"));
         }
         let via = page.via.clone().map(|via| format!(", {via}")).unwrap_or_default();
         page.line(format!("{} in {:.2} s ({}{via})", seen.join(", "), self.seconds, self.way));
@@ -280,8 +281,9 @@ impl Traced {
     }
 
     fn tree(&self, page: &mut Page) {
-        let threads = self.calls.iter().any(|call| call.thread != self.calls[0].thread);
-        for branch in tree(&self.calls, BRANCHES) {
+        let calls = self.calls.as_deref().unwrap_or_default();
+        let threads = calls.iter().any(|call| call.thread != calls[0].thread);
+        for branch in tree(calls, BRANCHES) {
             match branch {
                 Branch::Call(call) => {
                     let thread = if threads { format!("[{}] ", call.thread) } else { String::new() };

@@ -82,6 +82,8 @@ pub enum End {
 pub struct Course {
     pub collector: Collector,
     pub calls: Calls,
+    /// Calls were asked for.
+    pub called: bool,
     pub bindings: BTreeMap<u32, Binding>,
     pub way: &'static str,
     pub outcome: Outcome,
@@ -176,8 +178,8 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
     let way = if logged { "logpoints" } else { way };
     let unreadable = intake.tail.reader.unreadable;
     let Intake { collector, calls, .. } = intake;
-    let alone = plan.alone;
-    Ok(Course { collector, calls, alone, bindings, way, outcome, stops, end, took, file: path, unreadable })
+    let (alone, called) = (plan.alone, !plan.calls.is_empty());
+    Ok(Course { collector, calls, called, alone, bindings, way, outcome, stops, end, took, file: path, unreadable })
 }
 
 /// A session may be traced several times.

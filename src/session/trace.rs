@@ -61,6 +61,9 @@ pub(super) enum Step {
     Set(u32),
 }
 
+/// What hooks say where no function has a name that matches.
+const NO_FUNCTION: &str = "no function of this program is called like that";
+
 impl Session {
     /// Arms a trace; answered when every point is set, with where.
     pub(super) fn trace(&mut self, op: OpId, points: Vec<Point>, hook: &Hook) {
@@ -182,7 +185,10 @@ impl Session {
         if let Some(message) = tracing.failed.take() {
             if tracing.calls {
                 self.tracing = None;
-                let failure = self.no_calls().cause(message);
+                let failure = match message.contains(NO_FUNCTION) {
+                    true => Failure::not_found(NO_FUNCTION),
+                    false => self.no_calls().cause(message),
+                };
                 return self.answer(op, Err(failure));
             }
             // A debugger without the means to run a hook still stops.
