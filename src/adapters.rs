@@ -398,6 +398,9 @@ pub struct Quirks {
     pub keeps_step: bool,
     /// Threads that hit a breakpoint at one moment: only one is told of. Those that may have, by their names.
     pub tells_one_hit: Option<fn(thread: &str) -> bool>,
+    /// The expression that is `true` where no other thread can have hit anything at this moment: those that may have need
+    /// not be looked for.
+    pub hit_alone: Option<&'static str>,
     /// A disconnect ends the program whatever it says; only the command lets it go, which wants it to stand still.
     pub disconnect_kills: bool,
     /// The message of a request that is refused because the program runs.
@@ -499,6 +502,7 @@ impl Quirks {
         serves_many: false,
         keeps_step: false,
         tells_one_hit: None,
+        hit_alone: None,
         disconnect_kills: false,
         not_stopped: None,
         starts_late: false,

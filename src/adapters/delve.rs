@@ -95,6 +95,8 @@ pub const DELVE: Adapter = Adapter {
         serves_many: true,
         keeps_step: true,
         tells_one_hit: Some(|thread| thread.contains(" (Thread ")),
+        // Whoever runs Go code holds one of the runtime's processors.
+        hit_alone: Some("runtime.gomaxprocs - runtime.sched.npidle.value == 1"),
         has_addresses: true,
         entry_function: Some("main.main"),
         ..Quirks::PLAIN

@@ -24,6 +24,8 @@ pub(super) struct Together {
 /// Which question an answer belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ask {
+    /// Whether there can be others at all.
+    Alone,
     Threads,
     Place,
     Other(i64),
@@ -45,7 +47,11 @@ impl Session {
         }
         let open = if traced { 1 } else { 2 };
         self.together = Some(Together { body: body.clone(), instruction: None, others: Vec::new(), open, traced });
-        self.request("threads", Json::Null, Pending::Together(Ask::Threads), self.limits.inspect);
+        let (command, arguments, ask) = match self.adapter.quirks.hit_alone.filter(|_| traced) {
+            Some(expression) => ("evaluate", json!({ "expression": expression, "context": "repl" }), Ask::Alone),
+            None => ("threads", Json::Null, Ask::Threads),
+        };
+        self.request(command, arguments, Pending::Together(ask), self.limits.inspect);
         if !traced {
             self.ask_place(thread, Ask::Place);
         }
@@ -66,6 +72,13 @@ impl Session {
         let Some(together) = &mut self.together else { return };
         together.open -= 1;
         match ask {
+            Ask::Alone => {
+                let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
+                if value.result != "true" {
+                    together.open += 1;
+                    self.request("threads", Json::Null, Pending::Together(Ask::Threads), self.limits.inspect);
+                }
+            }
             Ask::Threads => {
                 let may = self.adapter.quirks.tells_one_hit.unwrap_or(|_| false);
                 let threads = result.map(|body| read::<types::ThreadsBody>(&body).threads).unwrap_or_default();
