@@ -144,11 +144,7 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
             Ok(Outcome::Stopped(stop)) => {
                 let changed = intake.take_change(&stop).await;
                 if intake.is_full() {
-                    let enough = End::Enough(format!(
-                        "{} {} asked for",
-                        plan.limits.most,
-                        if plan.limits.most == 1 { "hit was" } else { "hits were" }
-                    ));
+                    let enough = enough(plan.limits.most);
                     break (Outcome::Stopped(stop), Some(enough));
                 }
                 if changed {
@@ -225,7 +221,7 @@ impl Intake<'_> {
                 _ = look.tick() => {
                     self.read(PIECES).await;
                     if self.is_full() && self.last.elapsed() > SETTLING {
-                        return Ok(Err(End::Enough(format!("{} hits were asked for", limits.most))));
+                        return Ok(Err(enough(limits.most)));
                     }
                     if self.plan.most_calls > 0 && self.calls.list.len() as u64 >= self.plan.most_calls {
                         return Ok(Err(End::Enough(format!("{} calls were seen", self.plan.most_calls))));
@@ -374,4 +370,8 @@ impl Tail {
             let _ = file.write_all(writer.lines(hit).as_bytes());
         }
     }
+}
+
+fn enough(most: u64) -> End {
+    End::Enough(format!("{most} {} asked for", if most == 1 { "hit was" } else { "hits were" }))
 }
