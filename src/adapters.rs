@@ -278,6 +278,9 @@ pub struct Stdio {
 /// How the names of a frame's arguments are asked for, and how they are read from the answer.
 pub type Arguments = (fn(frame: &Frame, above: usize) -> String, fn(&str) -> Vec<String>);
 
+/// See [`Quirks::hit_alone`].
+pub type Alone = ([&'static str; 2], fn(u64, u64) -> String);
+
 /// Named differences, as data.
 #[derive(Debug)]
 pub struct Quirks {
@@ -398,9 +401,9 @@ pub struct Quirks {
     pub keeps_step: bool,
     /// Threads that hit a breakpoint at one moment: only one is told of. Those that may have, by their names.
     pub tells_one_hit: Option<fn(thread: &str) -> bool>,
-    /// The expression that is `true` where no other thread can have hit anything at this moment: those that may have need
-    /// not be looked for.
-    pub hit_alone: Option<&'static str>,
+    /// Expressions for addresses, and the one made of their numbers that is `true` where no other thread can have hit
+    /// anything at this moment: those that may have need not be looked for.
+    pub hit_alone: Option<Alone>,
     /// A disconnect ends the program whatever it says; only the command lets it go, which wants it to stand still.
     pub disconnect_kills: bool,
     /// The message of a request that is refused because the program runs.

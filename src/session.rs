@@ -138,6 +138,8 @@ pub struct Session {
     next_gather: u64,
     logging: Option<logpoints::Logging>,
     together: Option<together::Together>,
+    /// Where it is told whether there can be others, once they were asked for.
+    addresses: Option<Vec<u64>>,
     /// The thread of the step under way, and whether another thread's breakpoint has interrupted one for good.
     step_thread: Option<i64>,
     unfinished: bool,
@@ -216,6 +218,7 @@ impl Session {
             next_gather: 0,
             logging: None,
             together: None,
+            addresses: None,
             step_thread: None,
             unfinished: false,
             thrown: None,

@@ -95,8 +95,10 @@ pub const DELVE: Adapter = Adapter {
         serves_many: true,
         keeps_step: true,
         tells_one_hit: Some(|thread| thread.contains(" (Thread ")),
-        // Whoever runs Go code holds one of the runtime's processors.
-        hit_alone: Some("runtime.gomaxprocs - runtime.sched.npidle.value == 1"),
+        // Whoever runs Go code holds one of the runtime's processors. To find a variable by its name takes long.
+        hit_alone: Some((["uintptr(&runtime.gomaxprocs)", "uintptr(&runtime.sched.npidle.value)"], |all, idle| {
+            format!("*(*int32)({all}) - *(*int32)({idle}) == 1")
+        })),
         has_addresses: true,
         entry_function: Some("main.main"),
         ..Quirks::PLAIN

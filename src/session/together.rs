@@ -26,6 +26,8 @@ pub(super) struct Together {
 pub(super) enum Ask {
     /// Whether there can be others at all.
     Alone,
+    /// An address by which that is told from now on.
+    Address,
     Threads,
     Place,
     Other(i64),
@@ -47,15 +49,43 @@ impl Session {
         }
         let open = if traced { 1 } else { 2 };
         self.together = Some(Together { body: body.clone(), instruction: None, others: Vec::new(), open, traced });
-        let (command, arguments, ask) = match self.adapter.quirks.hit_alone.filter(|_| traced) {
-            Some(expression) => ("evaluate", json!({ "expression": expression, "context": "repl" }), Ask::Alone),
+        let frame = self.adapter.quirks.top_frame;
+        let (command, arguments, ask) = match self.alone_expression().filter(|_| traced) {
+            Some(expression) => {
+                ("evaluate", json!({ "expression": expression, "frameId": frame, "context": "repl" }), Ask::Alone)
+            }
             None => ("threads", Json::Null, Ask::Threads),
         };
         self.request(command, arguments, Pending::Together(ask), self.limits.inspect);
+        if let (true, Some((addresses, _))) = (traced && ask == Ask::Threads, self.adapter.quirks.hit_alone) {
+            self.ask_addresses(addresses);
+        }
         if !traced {
             self.ask_place(thread, Ask::Place);
         }
         true
+    }
+
+    /// Once for a trace.
+    fn ask_addresses(&mut self, expressions: [&str; 2]) {
+        let Some(together) = &mut self.together else { return };
+        if self.addresses.is_some() {
+            return;
+        }
+        together.open += expressions.len();
+        self.addresses = Some(Vec::new());
+        for expression in expressions {
+            let arguments = json!({ "expression": expression, "context": "repl" });
+            self.request("evaluate", arguments, Pending::Together(Ask::Address), self.limits.inspect);
+        }
+    }
+
+    fn alone_expression(&self) -> Option<String> {
+        let (_, expression) = self.adapter.quirks.hit_alone?;
+        match self.addresses.as_deref()? {
+            [first, second] => Some(expression(*first, *second)),
+            _ => None,
+        }
     }
 
     fn ask_place(&mut self, thread: i64, ask: Ask) {
@@ -77,6 +107,13 @@ impl Session {
                 if value.result != "true" {
                     together.open += 1;
                     self.request("threads", Json::Null, Pending::Together(Ask::Threads), self.limits.inspect);
+                }
+            }
+            Ask::Address => {
+                let value: types::EvaluateBody = result.map(|body| read(&body)).unwrap_or_default();
+                let number: Option<u64> = value.result.split_whitespace().next().and_then(|number| number.parse().ok());
+                if let Some(addresses) = &mut self.addresses {
+                    addresses.extend(number);
                 }
             }
             Ask::Threads => {

@@ -89,6 +89,7 @@ impl Session {
             return self.answer(op, Err(failure));
         }
         let left = (hook.most > 0).then_some(hook.most);
+        self.addresses = None;
         let (means, logs) = match means {
             Some(Means { arm: Arm::Log(logs), .. }) => (None, Some(logs)),
             means => (means, None),
