@@ -395,6 +395,7 @@ impl Session {
             Pending::Record => self.on_recording(result),
             Pending::Thrown => self.on_thrown(result),
             Pending::Trace(step) => self.on_trace_step(step, result),
+            Pending::Disarm(op) => self.send_updates(op, false),
             Pending::Quiet => {}
             Pending::DetachFast(op) => self.on_detached_fast(op, &result),
             Pending::Detach(op) => self.on_detached(op, result),

@@ -91,8 +91,8 @@ pub const CODELLDB: Adapter = Adapter {
             Some(tracing) => Some(Tracing {
                 prepare: |hook, _| lldb::prepare_hook(hook, false),
                 arm: match tracing.arm {
-                    Arm::Command { set, disarm, .. } => {
-                        Arm::Command { set, read: |answer| lldb::bound_line(&unquoted(answer)), disarm }
+                    Arm::Command { set, .. } => {
+                        Arm::Command { set, read: |answer| lldb::bound_line(&unquoted(answer)) }
                     }
                     other => other,
                 },

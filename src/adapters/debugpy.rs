@@ -102,7 +102,10 @@ pub const DEBUGPY: Adapter = Adapter {
             prepare,
             arm: Arm::Condition(hook_condition),
             reads: |_| true,
-            beside: Some(|hook, condition| format!("{hook} or ({})", condition.unwrap_or("True"))),
+            disarm: Some("__bugeye__.stop()"),
+            beside: Some(|hook, condition| {
+                format!("{hook} | ({}\n)", condition.map_or_else(|| "True".into(), |text| format!("bool({text}\n)")))
+            }),
             calls: Some(|hook| {
                 let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
                 vec![format!("__bugeye__.calls([{}], {})", globs.join(", "), hook.most_calls)]

@@ -118,6 +118,7 @@ pub const DELVE: Adapter = Adapter {
             arm: Arm::Log(Logs { message: log::message, read: log::read, is_plain: log::is_plain }),
             reads: log::reads,
             beside: None,
+            disarm: None,
             calls: None,
         }),
         ..Natives::NONE

@@ -49,6 +49,7 @@ pub const NODE: Adapter = Adapter {
         trace: Some(Tracing {
             name: "in process",
             beside: None,
+            disarm: Some("bugeye:untrace"),
             prepare: |hook, points| vec![trace(hook, points)],
             arm: Arm::Condition(|point| format!("bugeye:point {}", point.id)),
             // What the hook does not read, the translator does, while the thread pauses for a moment.

@@ -15,6 +15,8 @@ pub struct Tracing {
     /// Where only one breakpoint of a line counts: the condition that is the hook's and that of another one, which always
     /// stops if it has none.
     pub beside: Option<fn(hook: &str, condition: Option<&str>) -> String>,
+    /// Takes all of the hook away: its breakpoints, and what tells of calls.
+    pub disarm: Option<&'static str>,
     /// Commands, given after those of `prepare`, that have the hook tell of calls too; none where it can't.
     pub calls: Option<fn(&Hook) -> Vec<String>>,
 }
@@ -24,9 +26,8 @@ pub struct Tracing {
 pub enum Arm {
     /// As the condition of a breakpoint, which writes and is false until enough was seen.
     Condition(fn(&Point) -> String),
-    /// By commands that set a breakpoint of the hook's own, whose line is read from the last one's answer; another
-    /// removes all.
-    Command { set: fn(&Point) -> Vec<String>, read: fn(&str) -> Result<Option<u32>, String>, disarm: &'static str },
+    /// By commands that set a breakpoint of the hook's own, whose line is read from the last one's answer.
+    Command { set: fn(&Point) -> Vec<String>, read: fn(&str) -> Result<Option<u32>, String> },
     /// As a log breakpoint, once the first hit has shown that the values are as plain in its message as elsewhere.
     Log(Logs),
 }

@@ -61,6 +61,8 @@ pub(super) enum Pending {
     Record,
     /// Part of arming a trace.
     Trace(trace::Step),
+    /// The hook of a trace is taken away; its breakpoints follow.
+    Disarm(OpId),
     /// Its answer changes nothing.
     Quiet,
     /// The adapter's own command for it, then the request.

@@ -286,14 +286,17 @@ impl Session {
     /// Takes the trace away; answered when nothing of it is left at the adapter.
     pub(super) fn untrace(&mut self, op: OpId) {
         let Some(tracing) = self.tracing.take() else { return self.answer(op, Ok(Answer::Done)) };
-        if let Some(Means { arm: Arm::Command { disarm, .. }, .. }) = tracing.means {
-            let expression = (self.adapter.quirks.raw)(disarm);
-            let arguments = json!({ "expression": expression, "context": "repl" });
-            self.request("evaluate", arguments, Pending::Quiet, self.limits.request);
-            return self.answer(op, Ok(Answer::Done));
-        }
         self.bound.retain(|id, _| !is_trace(*id));
-        self.send_updates(op, false);
+        let means = tracing.means.filter(|_| self.state.is_live());
+        match means.and_then(|means| means.disarm) {
+            Some(disarm) => {
+                let expression = (self.adapter.quirks.raw)(disarm);
+                let arguments =
+                    json!({ "expression": expression, "context": "repl", "everywhere": true, "last": true });
+                self.request("evaluate", arguments, Pending::Disarm(op), self.limits.request);
+            }
+            None => self.send_updates(op, false),
+        }
     }
 
     /// A stop at traced points: their values are asked for. Answers whether it was taken.

@@ -6,6 +6,7 @@
 //!   one in the debugger's own words, with its type, `["value","type"]`, and with its parts, where the words say little
 //!   without them, `["value","type",TOTAL,[["name",value],…]]`; a total that is not known is `null`.
 //!   Texts may be cut beyond what is shown, and parts beyond one more.
+//! - `["w",POINT,"why"]`: a condition that could not be evaluated, at a pass that is no hit.
 //! - `["o",…]`: a note of the hook to itself.
 //! - `["c",CALL,MICROS,THREAD,DEPTH,["function","file",LINE],[["name",value],…]]`: a function was entered, with its
 //!   arguments as the values of hits are written. CALL is its number in the trace, DEPTH counts told calls around it.

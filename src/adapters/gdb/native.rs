@@ -64,10 +64,11 @@ pub const NATIVES: Natives = Natives {
     trace: Some(Tracing {
         name: "in the debugger",
         prepare: prepare_hook,
-        arm: Arm::Command { set: set_point, read: bound_line, disarm: "python bugeye_hook.remove()" },
+        arm: Arm::Command { set: set_point, read: bound_line },
         // What would call or assign is refused by gdb itself, and told so.
         reads: |_| true,
         beside: None,
+        disarm: Some("python bugeye_hook.remove()"),
         calls: Some(|hook| {
             let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
             vec![format!("python Calls.watch([{}], {})", globs.join(", "), hook.most_calls)]

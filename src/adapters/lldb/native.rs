@@ -51,9 +51,10 @@ pub const NATIVES: Natives = Natives {
     trace: Some(Tracing {
         name: "in the debugger",
         prepare: |hook, _| prepare(hook, true),
-        arm: Arm::Command { set, read: bound_line, disarm: "script import bugeye_hook; bugeye_hook.remove()" },
+        arm: Arm::Command { set, read: bound_line },
         reads: |text| is_pure(text) && !has_two_words(text),
         beside: None,
+        disarm: Some("script import bugeye_hook; bugeye_hook.remove()"),
         calls: Some(|hook| {
             let globs: Vec<String> = hook.calls.iter().map(|glob| python(glob)).collect();
             let globs = globs.join(", ");

@@ -199,7 +199,10 @@ impl Joined {
     /// What is to be evaluated in every process: in children that are there, and in those to come before they run.
     fn on_everywhere(&mut self, arguments: &Value) {
         let asked = ("evaluate".to_string(), arguments.clone());
-        if !self.configuration.contains(&asked) {
+        if arguments.get("last") == Some(&Value::Bool(true)) {
+            // What was evaluated before is over, for those to come too.
+            self.configuration.retain(|(_, known)| known.get("everywhere") != Some(&Value::Bool(true)));
+        } else if !self.configuration.contains(&asked) {
             self.configuration.push(asked);
         }
         for process in self.ready_children() {
