@@ -310,7 +310,10 @@ impl Runner {
                 };
                 let _ = done.send(result);
             }
-            Control::Collect(hits) => self.hits = Some(hits),
+            Control::Collect(hits) => {
+                self.hits = Some(hits);
+                self.began = Instant::now();
+            }
             Control::EndInput(done) => {
                 let result = if self.stdin.is_some() { Ok(()) } else { Err(no_stdin(self.attached, self.close_stdin)) };
                 self.close_stdin = true;
