@@ -75,6 +75,7 @@ pub fn start(parts: Parts) -> Handle {
     let output = Arc::new(Mutex::new(parts.output));
     let (to_adapter, outgoing) = mpsc::unbounded_channel();
     tokio::spawn(write_to_adapter(parts.streams.adapter_in, outgoing));
+    let supervisor = parts.supervised.pid();
     let runner = Runner {
         session: parts.session,
         supervised: Arc::new(parts.supervised),
@@ -109,7 +110,7 @@ pub fn start(parts: Parts) -> Handle {
         terminals: tokio::task::JoinSet::new(),
     };
     tokio::spawn(runner.run(finish));
-    Handle { control, snapshot, output, printed, finished, next: 1.into() }
+    Handle { control, snapshot, output, printed, finished, supervisor, next: 1.into() }
 }
 
 struct Runner {

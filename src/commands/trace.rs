@@ -81,6 +81,11 @@ pub struct Trace {
     #[arg(long)]
     #[serde(default)]
     pub no_paths: bool,
+    /// Keep debugger and program on one core while it runs: up to three times faster with native debuggers. The program's
+    /// threads take turns then, and it sees one core.
+    #[arg(long)]
+    #[serde(default)]
+    pub pin: bool,
     /// Stop at every hit, as any debugger can, instead of a hook.
     #[arg(long)]
     #[serde(default)]
@@ -177,6 +182,7 @@ impl Trace {
         let plan = Plan {
             frames: if self.no_paths { 0 } else { FRAMES },
             hooks: !self.stops,
+            pinned: self.pin,
             limits: self.limits(&cx)?,
             alone,
             calls: self.calls.clone(),

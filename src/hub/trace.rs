@@ -15,6 +15,7 @@ use super::{Context, Live, Part};
 use crate::adapters::{Access, Hook};
 use crate::failure::Failure;
 use crate::model::{Binding, Hit, HitFrame, Point, Reading, Reason, Stop, View};
+use crate::platform::Table;
 use crate::session::{Answer, Look, Op, Outcome, Resume, Wait};
 use crate::trace::calls::Calls;
 use crate::trace::sink::Record;
@@ -62,6 +63,8 @@ pub struct Plan {
     pub limits: Limits,
     /// The session was started for this trace alone: what stops it otherwise is told, and it goes on.
     pub alone: bool,
+    /// Keep the debugger and the program on one core.
+    pub pinned: bool,
     /// What each hit is told as while the program runs.
     pub stream: Option<fn(&Seen, &[Point]) -> Value>,
 }
@@ -265,6 +268,9 @@ impl Intake<'_> {
                     self.take(hit).await;
                 }
                 _ = look.tick() => {
+                    if self.plan.pinned {
+                        pin(live.handle.supervisor);
+                    }
                     self.read(PIECES).await;
                     if self.is_full() && self.last.elapsed() > SETTLING {
                         return Ok(Err(enough(limits.most)));
@@ -427,6 +433,24 @@ impl Tail {
         if let Some((file, writer)) = &mut self.own {
             // A disk that is full costs the file, not the trace.
             let _ = file.write_all(writer.lines(hit).as_bytes());
+        }
+    }
+}
+
+/// Puts every thread below a process on one core, those that came since the last time too: a program and its debugger take
+/// turns, and waking up on another core costs each of them more than the work does.
+fn pin(supervisor: u32) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let Some(core) = (0..CpuSet::MAX_CPU).rev().find(|core| allowed.is_set(*core)) else { return };
+    let mut one = CpuSet::new();
+    one.set(core);
+    for process in Table::read().below(supervisor) {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid)).into_iter().flatten();
+        let ids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        for thread in ids.filter_map(rustix::process::Pid::from_raw) {
+            // One that has ended, or is not ours to move, stays where it is.
+            let _ = sched_setaffinity(Some(thread), &one);
         }
     }
 }
