@@ -246,8 +246,10 @@ impl Ask {
                 None => return Err(failure),
             },
         };
+        let mut spooled = None;
         if self.entry.spawns && self.args["stdin"] == "-" {
-            self.args["stdin"] = spool(&paths)?.into();
+            spooled = Some(spool(&paths)?);
+            self.args["stdin"] = spooled.as_deref().into();
         }
         let request = Request {
             v: PROTOCOL,
@@ -264,6 +266,11 @@ impl Ask {
         let mut passing = false;
         let answer = connection.ask(&request, &mut |part| self.show_part(&part, &mut passing));
         clear(&mut passing);
+        let failed = answer.as_ref().map_or(true, |answer| !answer.ok);
+        if let Some(path) = spooled.filter(|_| failed) {
+            // A program that was not started needs none; what was is the daemon's to remove.
+            let _ = std::fs::remove_file(path);
+        }
         self.show(answer?)
     }
 
@@ -350,7 +357,10 @@ fn spool(paths: &Paths) -> Result<String, Failure> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let path = folder.join(format!("{}-{}", std::process::id(), since.as_nanos()));
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-    io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
+    if let Err(error) = io::copy(&mut io::stdin().lock(), &mut file) {
+        let _ = std::fs::remove_file(&path);
+        return Err(failed(error));
+    }
     Ok(path.to_string_lossy().into_owned())
 }
 

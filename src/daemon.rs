@@ -126,6 +126,8 @@ fn is_watched() -> bool {
 
 /// What must be in place before the first client can connect.
 fn prepare(paths: &Paths) {
+    // What an earlier daemon's clients left for programs that are gone.
+    let _ = std::fs::remove_dir_all(paths.spool());
     crate::process::become_subreaper();
     crate::process::sweep(&paths.runtime);
 }

@@ -75,6 +75,7 @@ pub fn start(parts: Parts) -> Handle {
     let output = Arc::new(Mutex::new(parts.output));
     let (to_adapter, outgoing) = mpsc::unbounded_channel();
     tokio::spawn(write_to_adapter(parts.streams.adapter_in, outgoing));
+    let supervisor = parts.supervised.pid();
     let runner = Runner {
         session: parts.session,
         supervised: Arc::new(parts.supervised),
@@ -109,7 +110,7 @@ pub fn start(parts: Parts) -> Handle {
         terminals: tokio::task::JoinSet::new(),
     };
     tokio::spawn(runner.run(finish));
-    Handle { control, snapshot, output, printed, finished, next: 1.into() }
+    Handle { control, snapshot, output, printed, finished, supervisor, next: 1.into() }
 }
 
 struct Runner {
@@ -310,7 +311,10 @@ impl Runner {
                 };
                 let _ = done.send(result);
             }
-            Control::Collect(hits) => self.hits = Some(hits),
+            Control::Collect(hits) => {
+                self.hits = Some(hits);
+                self.began = Instant::now();
+            }
             Control::EndInput(done) => {
                 let result = if self.stdin.is_some() { Ok(()) } else { Err(no_stdin(self.attached, self.close_stdin)) };
                 self.close_stdin = true;

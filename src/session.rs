@@ -33,10 +33,11 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-pub use breakpoints::UNTIL_ID;
+pub use breakpoints::{MAX_POINTS, UNTIL_ID};
 pub use gather::IMPURE;
 pub use look::{Locals, Look, Scope, Seen};
 use pending::{Config, Pending};
+pub use trace::FULL;
 pub use tree::Told;
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,

@@ -25,6 +25,8 @@ const NOTABLE: usize = 8;
 const LAST: usize = 6;
 /// Lines of a tree of calls.
 const BRANCHES: usize = 60;
+/// Bytes of hits in a reply, well below what the wire carries.
+const REPLY: usize = 8 * 1024 * 1024;
 /// Characters of a value in a line.
 const VALUE: usize = 80;
 
@@ -111,14 +113,21 @@ impl Traced {
         let points = collector.points();
         // What was streamed is told already.
         let kept = if matches!(form, Form::Csv | Form::Jsonl) { Vec::new() } else { collector.kept() };
+        let streamed = matches!(form, Form::Csv | Form::Jsonl);
         let hits: Vec<HitLine> = kept.into_iter().map(|(seen, note)| HitLine::new(seen, points, note)).collect();
-        let file = file_of(&run.file, collector.is_whole() || form == Form::Jsonl);
-        if form != Form::Jsonl && form != Form::Csv && !collector.is_whole() {
+        let hits = within(hits);
+        let whole = streamed || hits.len() as u64 == collector.total;
+        let file = file_of(&run.file, whole);
+        if !whole {
             let dots = file.as_ref().map(|file| format!("; all are in {file}")).unwrap_or_default();
             notes.push(format!("{} of {} hits are told here{dots}", hits.len(), collector.total));
         }
         if run.unreadable > 0 {
-            notes.push(format!("{} records of the hook could not be read", run.unreadable));
+            notes.push(format!("{} of the hook could not be read", counted(run.unreadable, "record")));
+        }
+        for (id, why) in &run.failed {
+            let place = points.iter().find(|point| point.id == *id).map_or("?", |point| point.asked.as_str());
+            notes.push(format!("the condition at {place} could not be evaluated, which is no hit: {why}"));
         }
         let places = points.iter().map(|point| {
             let (hits, courses) = collector.courses.get(&point.id).cloned().unwrap_or_default();
@@ -152,7 +161,7 @@ impl Traced {
             places: places.collect(),
             total: collector.total,
             hits,
-            calls: run.called.then_some(run.calls.list),
+            calls: run.called.then(|| within(run.calls.list)),
             exit,
             state,
             stops,
@@ -211,7 +220,12 @@ impl Traced {
             page.line(format!("stopped: {}{function}{at}{failed}", reason_line(&stop.reason)));
         }
         match (&self.exit, &self.limit) {
-            (Some(ending), _) => page.line(ending_line(ending)),
+            (Some(ending), limit) => {
+                if let Some(limit) = limit {
+                    page.line(limit);
+                }
+                page.line(ending_line(ending));
+            }
             (None, Some(limit)) if self.state == SessionState::Exited => page.line(format!("ended early: {limit}")),
             (None, Some(limit)) => page.line(limit),
             (None, None) if self.stops.is_empty() => page.line(self.state),
@@ -328,6 +342,25 @@ fn shortened(text: &str) -> String {
 
 fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// As many as a reply can carry: of more, those at both ends.
+fn within<T: Serialize>(mut list: Vec<T>) -> Vec<T> {
+    let sizes: Vec<usize> = list.iter().map(|item| serde_json::to_string(item).map_or(0, |text| text.len())).collect();
+    let fits = |sizes: &mut dyn Iterator<Item = &usize>| {
+        let mut used = 0;
+        sizes
+            .take_while(|size| {
+                used += **size;
+                used <= REPLY / 2
+            })
+            .count()
+    };
+    let (first, last) = (fits(&mut sizes.iter()), fits(&mut sizes.iter().rev()));
+    if first + last < list.len() {
+        list.drain(first..list.len() - last);
+    }
+    list
 }
 
 /// The file stays only where it holds more than the reply does.

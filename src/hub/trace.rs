@@ -15,6 +15,7 @@ use super::{Context, Live, Part};
 use crate::adapters::{Access, Hook};
 use crate::failure::Failure;
 use crate::model::{Binding, Hit, HitFrame, Point, Reading, Reason, Stop, View};
+use crate::platform::Table;
 use crate::session::{Answer, Look, Op, Outcome, Resume, Wait};
 use crate::trace::calls::Calls;
 use crate::trace::sink::Record;
@@ -62,6 +63,8 @@ pub struct Plan {
     pub limits: Limits,
     /// The session was started for this trace alone: what stops it otherwise is told, and it goes on.
     pub alone: bool,
+    /// Keep the debugger and the program on one core.
+    pub pinned: bool,
     /// What each hit is told as while the program runs.
     pub stream: Option<fn(&Seen, &[Point]) -> Value>,
 }
@@ -84,6 +87,8 @@ pub struct Course {
     pub calls: Calls,
     /// Calls were asked for.
     pub called: bool,
+    /// Why the condition of a point could not be evaluated, at passes that are no hits.
+    pub failed: BTreeMap<u32, String>,
     pub bindings: BTreeMap<u32, Binding>,
     pub way: &'static str,
     pub outcome: Outcome,
@@ -109,6 +114,10 @@ struct Intake<'a> {
     tail: Tail,
     last: Instant,
     began: Instant,
+    /// Why the condition of a point could not be evaluated.
+    failed: BTreeMap<u32, String>,
+    /// Writes of each watched expression.
+    writes: BTreeMap<u32, u64>,
 }
 
 /// Traces in a session that is held or stopped.
@@ -118,7 +127,8 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
     let folder = cx.hub.paths.state.join("sessions").join(live.record.as_deref().unwrap_or(&live.alias));
     let path = unused(&folder);
     let hook = Hook {
-        allowed: plan.hooks,
+        // Changes come by stops; what a hook writes meanwhile could not be put in order with them.
+        allowed: plan.hooks && plan.watched.is_empty(),
         sink: path.to_string_lossy().into_owned(),
         most: plan.limits.most,
         frames: plan.frames,
@@ -132,13 +142,24 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         let Answer::Traced { way, .. } = armed else { return Err(Failure::internal("a trace was not armed")) };
         way
     };
-    set_watches(live, &plan).await?;
+    let watches = set_watches(live, &plan).await?;
     let tail = Tail { path: path.clone(), file: None, own: None, reader: sink::Reader::new(&live.adapter.quirks) };
     let collector = Collector::new(plan.points.iter().chain(&plan.watched).cloned().collect());
     let now = Instant::now();
-    let mut intake = Intake { cx, plan: &plan, collector, calls: Calls::default(), told, tail, last: now, began: now };
+    let mut intake = Intake {
+        cx,
+        plan: &plan,
+        collector,
+        calls: Calls::default(),
+        told,
+        tail,
+        last: now,
+        began: now,
+        failed: BTreeMap::new(),
+        writes: BTreeMap::new(),
+    };
     let mut stops = Vec::new();
-    let (mut outcome, end) = loop {
+    let (mut outcome, mut end) = loop {
         match intake.run(live).await? {
             Err(end) => break (Outcome::Running, Some(end)),
             Ok(Outcome::Stopped(stop)) => {
@@ -153,7 +174,7 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
                 if !plan.alone || stops.len() >= MOST_STOPS {
                     break (Outcome::Stopped(stop), None);
                 }
-                stops.push(*stop);
+                stops.push(reworded(*stop));
             }
             Ok(outcome) => break (outcome, None),
         }
@@ -167,15 +188,23 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         }
     }
     intake.take_all().await;
+    end = end.or_else(|| intake.is_full().then(|| enough(plan.limits.most))).or_else(|| intake.enough_calls());
+    if !plan.alone {
+        for watch in watches {
+            // A session that has ended has none.
+            let _ = live.handle.ask(Op::Unwatch(watch)).await;
+        }
+    }
     let (bindings, logged) = {
         let snapshot = live.handle.snapshot.borrow();
         (snapshot.traced.clone(), snapshot.logged)
     };
     let way = if logged { "logpoints" } else { way };
     let unreadable = intake.tail.reader.unreadable;
-    let Intake { collector, calls, .. } = intake;
+    let Intake { collector, calls, failed, .. } = intake;
     let (alone, called) = (plan.alone, !plan.calls.is_empty());
-    Ok(Course { collector, calls, called, alone, bindings, way, outcome, stops, end, took, file: path, unreadable })
+    let file = path;
+    Ok(Course { collector, calls, called, failed, alone, bindings, way, outcome, stops, end, took, file, unreadable })
 }
 
 /// A session may be traced several times.
@@ -184,7 +213,9 @@ fn unused(folder: &std::path::Path) -> PathBuf {
     std::iter::once(folder.join("hits.jsonl")).chain(numbered).find(|path| !path.exists()).unwrap_or_default()
 }
 
-async fn set_watches(live: &Live, plan: &Plan) -> Result<(), Failure> {
+/// Sets the data breakpoints; answers their numbers.
+async fn set_watches(live: &Live, plan: &Plan) -> Result<Vec<u32>, Failure> {
+    let mut watches: Vec<u32> = Vec::new();
     for point in &plan.watched {
         let watch = Op::Watch {
             expression: point.asked.clone(),
@@ -192,11 +223,29 @@ async fn set_watches(live: &Live, plan: &Plan) -> Result<(), Failure> {
             condition: point.when.clone(),
             look: Look::default(),
         };
-        live.handle.ask(watch).await.map_err(|failure| {
-            failure.hint("a global is watched from the beginning; a local from where it exists: run to there, then `bugeye trace --watch` in that session")
-        })?;
+        match live.handle.ask(watch).await {
+            Ok(Answer::Watches(lines)) => watches.extend(lines.iter().map(|line| line.id).max()),
+            Ok(_) => {}
+            Err(failure) => {
+                for watch in watches {
+                    let _ = live.handle.ask(Op::Unwatch(watch)).await;
+                }
+                return Err(failure.hint(
+                    "a global is watched from the beginning; a local from where it exists: run to there, then \
+                     `bugeye trace --watch` in that session",
+                ));
+            }
+        }
     }
-    Ok(())
+    Ok(watches)
+}
+
+/// A stop that was taken for the end of the hits, and is not.
+fn reworded(mut stop: Stop) -> Stop {
+    if matches!(&stop.reason, Reason::Other { text } if text == crate::session::FULL) {
+        stop.reason = Reason::Other { text: "a breakpoint of the program's own".into() };
+    }
+    stop
 }
 
 impl Intake<'_> {
@@ -219,12 +268,15 @@ impl Intake<'_> {
                     self.take(hit).await;
                 }
                 _ = look.tick() => {
+                    if self.plan.pinned {
+                        pin(live.handle.supervisor);
+                    }
                     self.read(PIECES).await;
                     if self.is_full() && self.last.elapsed() > SETTLING {
                         return Ok(Err(enough(limits.most)));
                     }
-                    if self.plan.most_calls > 0 && self.calls.list.len() as u64 >= self.plan.most_calls {
-                        return Ok(Err(End::Enough(format!("{} calls were seen", self.plan.most_calls))));
+                    if let Some(enough) = self.enough_calls() {
+                        return Ok(Err(enough));
                     }
                 }
                 _ = progress.tick() => {
@@ -256,6 +308,11 @@ impl Intake<'_> {
 
     fn is_full(&self) -> bool {
         self.plan.limits.most > 0 && self.collector.total >= self.plan.limits.most
+    }
+
+    fn enough_calls(&self) -> Option<End> {
+        let most = self.plan.most_calls;
+        (most > 0 && self.calls.list.len() as u64 >= most).then(|| End::Enough(format!("{most} calls were seen")))
     }
 
     async fn take(&mut self, hit: Hit) {
@@ -299,6 +356,9 @@ impl Intake<'_> {
                         self.last = Instant::now();
                         self.calls.take(crossing);
                     }
+                    Record::Failed { point, why } => {
+                        self.failed.entry(point).or_insert(why);
+                    }
                 }
             }
         }
@@ -308,6 +368,11 @@ impl Intake<'_> {
     async fn take_change(&mut self, stop: &Stop) -> bool {
         let Reason::Watch { expression, new, .. } = &stop.reason else { return false };
         let Some(point) = self.plan.watched.iter().find(|point| point.asked == *expression) else { return false };
+        let write = self.writes.entry(point.id).or_default();
+        *write += 1;
+        if *write % u64::from(point.every.max(1)) != 0 {
+            return true;
+        }
         let frame = |frame: &crate::model::Frame| HitFrame {
             function: frame.function.clone(),
             file: frame.file.clone(),
@@ -368,6 +433,24 @@ impl Tail {
         if let Some((file, writer)) = &mut self.own {
             // A disk that is full costs the file, not the trace.
             let _ = file.write_all(writer.lines(hit).as_bytes());
+        }
+    }
+}
+
+/// Puts every thread below a process on one core, those that came since the last time too: a program and its debugger take
+/// turns, and waking up on another core costs each of them more than the work does.
+fn pin(supervisor: u32) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let Some(core) = (0..CpuSet::MAX_CPU).rev().find(|core| allowed.is_set(*core)) else { return };
+    let mut one = CpuSet::new();
+    one.set(core);
+    for process in Table::read().below(supervisor) {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid)).into_iter().flatten();
+        let ids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        for thread in ids.filter_map(rustix::process::Pid::from_raw) {
+            // One that has ended, or is not ours to move, stays where it is.
+            let _ = sched_setaffinity(Some(thread), &one);
         }
     }
 }

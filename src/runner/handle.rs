@@ -19,6 +19,8 @@ pub struct Handle {
     pub printed: watch::Receiver<u64>,
     /// True when the adapter and all below it are gone.
     pub finished: watch::Receiver<bool>,
+    /// The process whose descendants are the adapter and the program.
+    pub supervisor: u32,
     pub(super) next: std::sync::atomic::AtomicU64,
 }
 

@@ -28,7 +28,7 @@ const CATCH_ID: u32 = u32::MAX - 16;
 /// Traced points: this less the point's id; never shown as breakpoints.
 pub(super) const TRACE_ID: u32 = CATCH_ID - 32;
 /// The most points of a trace.
-pub const MAX_POINTS: u32 = 1000;
+pub const MAX_POINTS: u32 = 500;
 
 /// Ids that are ours, not the user's.
 pub(super) const fn is_internal(id: u32) -> bool {

@@ -61,6 +61,8 @@ pub(super) enum Step {
     Set(u32),
 }
 
+/// What a stop is for that a hook makes when it has seen enough.
+pub const FULL: &str = "all hits that were asked for were seen";
 /// What hooks say where no function has a name that matches.
 const NO_FUNCTION: &str = "no function of this program is called like that";
 
@@ -237,9 +239,12 @@ impl Session {
             Some(Arm::Command { .. }) => tracing.bound.clone(),
             _ => {
                 let found = |point: &Point| {
-                    let other = || self.wishes.iter().find(|wish| wish.place == point.place && wish.enabled);
-                    let own = self.bound.get(&(TRACE_ID - point.id));
-                    let bound = own.or_else(|| self.bound.get(&other()?.id))?;
+                    let wished = self.wishes.iter().filter(|wish| wish.place == point.place && wish.enabled);
+                    let others = tracing.points.iter().filter(|other| other.place == point.place);
+                    let ids = std::iter::once(TRACE_ID - point.id)
+                        .chain(wished.map(|wish| wish.id))
+                        .chain(others.map(|other| TRACE_ID - other.id));
+                    let bound = ids.into_iter().find_map(|id| self.bound.get(&id))?;
                     Some((point.id, bound.binding.clone()))
                 };
                 tracing.points.iter().filter_map(found).collect()
@@ -272,7 +277,9 @@ impl Session {
         let Some(beside) = means.and_then(|means| means.beside) else { return wishes };
         let (traced, mut others): (Vec<_>, Vec<_>) = wishes.drain(..).partition(|wish| is_trace(wish.id));
         for hook in traced {
-            match others.iter_mut().find(|other| other.place == hook.place && !is_internal(other.id)) {
+            let beside_it =
+                |other: &&mut Breakpoint| other.place == hook.place && (is_trace(other.id) || !is_internal(other.id));
+            match others.iter_mut().find(beside_it) {
                 Some(other) => {
                     let text = beside(hook.condition.as_deref().unwrap_or_default(), other.condition.as_deref());
                     other.condition = Some(text);
@@ -410,6 +417,8 @@ impl Session {
             self.arrive_at(collecting.body, collecting.rest);
         } else if full {
             self.trace_is_full(&collecting.body);
+        } else if self.asked_to_pause {
+            self.make_standing(Some(seen.thread.id), Reason::Pause);
         } else {
             self.go_on(Some(seen.thread.id));
         }
@@ -431,7 +440,7 @@ impl Session {
 
     /// All hits that were asked for were seen: the program stops here.
     fn trace_is_full(&mut self, body: &StoppedBody) {
-        let reason = Reason::Other { text: "all hits that were asked for were seen".into() };
+        let reason = Reason::Other { text: FULL.into() };
         self.make_standing(body.thread_id, reason);
     }
 

@@ -17,7 +17,7 @@ use crate::wire::Answer;
 /// What to see at a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchPoint {
-    /// A variable or an expression.
+    /// A variable or an expression; one with a comma that stands in no brackets is read as two.
     pub var: String,
     /// `file:line`, or a function.
     pub log_location: String,
@@ -47,6 +47,9 @@ pub struct RuntimeFeedback {
     /// What ended it before the program's own end, if anything did.
     #[serde(skip)]
     pub limit: Option<String>,
+    /// What else is to be known: that there were more hits than are told, or that a condition failed.
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 /// How to run the program. The times are those of `bugeye trace`.
@@ -220,7 +223,7 @@ fn read(output: &Output) -> Result<RuntimeFeedback, Failure> {
     let traced: Traced = serde_json::from_value(answer.result.unwrap_or_default()).map_err(|error| garbled(&error))?;
     let mut feedback: RuntimeFeedback =
         serde_json::from_value(shape::feedback(&traced.places, &traced.hits)).map_err(|error| garbled(&error))?;
-    feedback.limit = traced.limit;
+    (feedback.limit, feedback.notes) = (traced.limit, traced.notes);
     Ok(feedback)
 }
 

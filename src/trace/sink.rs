@@ -34,6 +34,11 @@ const SHORT: usize = 200;
 pub enum Record {
     Hit(Hit),
     Crossing(Crossing),
+    /// The condition of a point could not be evaluated.
+    Failed {
+        point: u32,
+        why: String,
+    },
 }
 
 /// Reads what a hook wrote, as it grows.
@@ -122,7 +127,13 @@ impl Reader {
                     value: (!value.is_null()).then(|| reading(value, quirks)),
                 }));
             }
+            Some([Value::String(kind), point, Value::String(why)]) if kind == "w" => {
+                let point = point.as_u64().and_then(|point| u32::try_from(point).ok()).unwrap_or_default();
+                tell(Record::Failed { point, why: (quirks.error_text)(&first_lines(why)) });
+            }
             Some([Value::String(kind), ..]) if kind == "o" => {}
+            // What was torn is ended by an empty line.
+            None if line.is_empty() => {}
             _ => self.unreadable += 1,
         }
     }
@@ -289,7 +300,7 @@ mod tests {
             for piece in text.as_bytes().chunks(size) {
                 reader.feed(piece, |record| match record {
                     Record::Hit(hit) => hits.push(hit),
-                    Record::Crossing(crossing) => panic!("{crossing:?}"),
+                    other => panic!("{other:?}"),
                 });
             }
             assert_eq!(hits.len(), 2);

@@ -178,3 +178,33 @@ fn the_library_answers_the_same_blocking_or_not() {
     let failure = runtime_feedback(&command, None, &[], &["nowhere.c:1"], &options).unwrap_err();
     assert!(failure.to_string().contains("nowhere.c"), "{failure}");
 }
+
+#[test]
+fn several_places_at_one_line_are_all_hit() {
+    for (language, file, name) in [("c", "c/loop_basic.c", "sum"), ("python", "python/loop.py", "total")] {
+        let bug = Bug::new(language);
+        let body = at(file, "body");
+        let program = if language == "c" { program(file) } else { "loop.py".into() };
+        let (first, second) = (format!("{body}: i"), format!("{body}: {name}"));
+        let result = bug.json(&["trace", "--at", &first, "--at", &second, "--", &program]);
+        let hits: Vec<u64> =
+            result["places"].as_array().unwrap().iter().map(|place| place["hits"].as_u64().unwrap()).collect();
+        assert_eq!(hits, [5, 5], "{language}: {result}");
+    }
+}
+
+#[test]
+fn more_than_a_reply_can_carry_is_cut_in_the_middle() {
+    let bug = Bug::new("python");
+    let code = "def deep(n, text):\n    if n:\n        return deep(n - 1, text)\n    return text\n\nfor i in range(9000):\n    \
+                deep(8, 'x' * 180)\n";
+    let file = bug.write("wide.py", code);
+    let at = format!("{file}:4: text, text + 'a', text + 'b', text + 'c', text + 'd'");
+    let result = bug.json(&["trace", "--timeout", "300", "--at", &at, "--", "python3", &file]);
+    assert_eq!(result["total"], 9000);
+    let seqs: Vec<u64> = result["hits"].as_array().unwrap().iter().map(|hit| hit["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.len() < 9000 && seqs.first() == Some(&1) && seqs.last() == Some(&9000), "{}", seqs.len());
+    let path = result["file"].as_str().unwrap_or_else(|| panic!("{}", result["notes"]));
+    let all = std::fs::read_to_string(path).unwrap();
+    assert_eq!(all.lines().filter(|line| line.starts_with("[1,")).count(), 9000);
+}

@@ -24,12 +24,12 @@ fn a_limit_of_hits_is_exact_and_ends_the_program() {
 fn a_limit_of_time_tells_what_was_seen() {
     let bug = Bug::new("python");
     let file = bug.write("forever.py", FOREVER);
-    let run = bug.run(&["--json", "trace", "--timeout", "2", "--at", &format!("{file}:4: i"), "--", "python3", &file]);
+    let run = bug.run(&["--json", "trace", "--timeout", "4", "--at", &format!("{file}:4: i"), "--", "python3", &file]);
     assert_eq!(run.code, 4, "{run}");
     let result = run.json()["result"].take();
     assert!(result["total"].as_u64().unwrap() > 10, "{result}");
     assert_eq!(result["hits"][9]["values"]["i"], "9");
-    assert_eq!(result["limit"], "2 s were over");
+    assert_eq!(result["limit"], "4 s were over");
     bug.close();
 }
 
@@ -47,16 +47,21 @@ fn a_place_that_is_not_reached_in_time_says_so() {
     bug.close();
 }
 
-#[test]
-fn an_interrupt_ends_the_program_and_tells_what_was_seen() {
-    let bug = Bug::new("python");
-    let file = bug.write("forever.py", FOREVER);
-    let asked = bug.spawn(&["--json", "trace", "--at", &format!("{file}:4: i"), "--", "python3", &file]);
+/// Waits until a hook has told of some hits.
+pub fn hits_are_written(bug: &Bug) {
     until("hits are written", || {
         let sessions = std::fs::read_dir(bug.home().join("state/sessions")).map_err(|error| error.to_string())?;
         let sizes = sessions.filter_map(|entry| std::fs::metadata(entry.ok()?.path().join("hits.jsonl")).ok());
         if sizes.map(|found| found.len()).sum::<u64>() > 2000 { Ok(()) } else { Err("none yet".into()) }
     });
+}
+
+#[test]
+fn an_interrupt_ends_the_program_and_tells_what_was_seen() {
+    let bug = Bug::new("python");
+    let file = bug.write("forever.py", FOREVER);
+    let asked = bug.spawn(&["--json", "trace", "--at", &format!("{file}:4: i"), "--", "python3", &file]);
+    hits_are_written(&bug);
     asked.interrupt();
     let run = asked.wait();
     assert_eq!(run.code, 0, "{run}");
@@ -86,7 +91,7 @@ fn what_can_t_be_set_is_an_error_with_advice() {
 fn a_line_without_code_is_said_to_be_moved() {
     let bug = Bug::new("c");
     let text = bug.ok(&["trace", "--at", "loop_basic.c:11", "--", &program("c/loop_basic.c")]);
-    has(&text, &["1 hit", "moved to line 1"]);
+    has(&text, &["1 hit", "moved to line 13\n"]);
 }
 
 #[test]
@@ -122,4 +127,27 @@ fn each_write_of_a_variable_is_told() {
     assert_eq!(values(&result, &["g"]), [["1"], ["5"]]);
     bug.run(&["trace", "--watch", "nothing_of_the_kind", "--", &program]).fails(1, "nothing_of_the_kind");
     bug.close();
+}
+
+#[test]
+fn a_condition_that_fails_is_no_hit_and_is_told() {
+    for (language, file) in [("c", "c/loop_basic.c"), ("python", "python/loop.py")] {
+        let bug = Bug::new(language);
+        let program = if language == "c" { program(file) } else { "loop.py".into() };
+        let words = ["trace", "--when", "nosuch > 1", "--at", &format!("{}: i", at(file, "body")), "--", &program];
+        let result = bug.json(&words);
+        assert_eq!(result["total"], 0, "{language}: {result}");
+        let notes = result["notes"].to_string();
+        assert!(notes.contains("could not be evaluated") && notes.contains("nosuch"), "{language}: {result}");
+        assert_eq!(result["exit"]["code"], 0, "{language}: {result}");
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_said() {
+    let bug = Bug::new("c");
+    let program = program("c/loop_basic.c");
+    bug.run(&["trace", "--calls", "*", "--watch", "g", "--", &program]).fails(2, "can't be had in one trace");
+    bug.run(&["trace", "--core", "core", "--at", "main"]).fails(2, "a core file can't run");
+    bug.run(&["trace", "--env", "A=1", "--at", "main"]).fails(2, "name it");
 }

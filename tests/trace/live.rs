@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::forms::values;
+use crate::limits::hits_are_written;
 use crate::support::fixtures::{at, program};
 use crate::support::{Bug, has};
 
@@ -70,5 +71,69 @@ fn a_limit_of_time_leaves_the_session_stopped() {
     assert_eq!(result["state"], "stopped", "{result}");
     has(&bug.ok(&["status"]), &["stopped"]);
     has(&bug.ok(&["print", "i > 5"]), &["True"]);
+    bug.close();
+}
+
+#[test]
+fn a_limit_while_each_hit_is_a_stop_leaves_the_session_stopped() {
+    let bug = Bug::new("python");
+    let file = bug.write("forever.py", "i = 0\nwhile True:\n    i += 1\n");
+    bug.ok(&["start", &file]);
+    let run = bug.run(&["--json", "trace", "--stops", "--timeout", "1.5", "--at", &format!("{file}:3: i")]);
+    assert_eq!(run.code, 4, "{run}");
+    assert_eq!(run.json()["result"]["state"], "stopped", "{run}");
+    has(&bug.ok(&["status"]), &["stopped"]);
+    bug.close();
+}
+
+#[test]
+fn nothing_of_a_trace_is_left_in_the_session() {
+    for (language, file) in [("c", "c/loop_basic.c"), ("python", "python/loop.py")] {
+        let bug = Bug::new(language);
+        let program = if language == "c" { program(file) } else { "loop.py".into() };
+        let work = if language == "c" { "work_basic" } else { "work" };
+        bug.ok(&["start", &program]);
+        bug.ok(&["break", &at(file, "body")]);
+        // Calls are told to the first stop, and nothing of it disturbs a step after it.
+        let calls = bug.json(&["trace", "--calls", work]);
+        assert_eq!(calls["calls"].as_array().map(Vec::len), Some(1), "{calls}");
+        assert_eq!(calls["calls"][0]["left"], false, "{calls}");
+        let again = bug.json(&["trace", "--calls", work]);
+        assert_eq!(again["calls"], json!([]), "{language}");
+        has(&bug.ok(&["next"]), &["stopped: step"]);
+        let hits = bug.json(&["trace", "--at", &format!("{}: i", at(file, "return"))]);
+        assert_eq!(hits["total"], 0, "the breakpoint comes before it: {hits}");
+        bug.ok(&["unbreak", "--all"]);
+        has(&bug.ok(&["continue"]), &["exited"]);
+        bug.close();
+    }
+}
+
+#[test]
+fn a_watched_variable_is_not_watched_afterwards() {
+    let bug = Bug::new("c");
+    bug.ok(&["run", "--break", &at("c/loop_basic.c", "body"), &program("c/loop_basic.c")]);
+    bug.ok(&["unbreak", "--all"]);
+    let result = bug.json(&["trace", "--watch", "sum", "--max-hits", "2"]);
+    assert_eq!(values(&result, &["sum"]).len(), 2, "{result}");
+    has(&bug.ok(&["watch"]), &["no watches"]);
+    has(&bug.ok(&["continue"]), &["exited"]);
+    bug.close();
+}
+
+#[test]
+fn a_client_that_dies_leaves_the_session_without_a_trace() {
+    let bug = Bug::new("python");
+    let file = bug.write("forever.py", "import time\ni = 0\nwhile True:\n    i += 1\n    time.sleep(0.001)\n");
+    bug.ok(&["start", &file]);
+    let asked = bug.spawn(&["trace", "--at", &format!("{file}:4: i")]);
+    hits_are_written(&bug);
+    drop(asked);
+    crate::support::until("it is stopped", || match bug.ok(&["status"]) {
+        status if status.contains("stopped") => Ok(()),
+        status => Err(status),
+    });
+    has(&bug.ok(&["print", "i >= 0"]), &["True"]);
+    has(&bug.ok(&["next"]), &["stopped: step"]);
     bug.close();
 }

@@ -17,7 +17,6 @@ def make(path, most, depth):
     ITEMS = 20
     UNASKED = 40
     missing = new_object()
-    builtin_names = __import__("builtins").__dict__
 
     class State:
         """What a process has of its own; one that was forked begins anew."""
@@ -245,6 +244,7 @@ def make(path, most, depth):
         passes = itertools.count(1)
         head = "[%d,%%d,%%d,%%d,[%%s]]\n" % number
         simple = frozenset(("<lambda>", "<module>"))
+        failures = []
 
         def collect(frame, values):
             micros = (clock() - state.origin) // 1000
@@ -265,8 +265,15 @@ def make(path, most, depth):
             if frame.f_code.co_name in simple and is_entry(frame):
                 return False
             values = frame.f_locals
-            if condition is not None and not eval(condition, frame.f_globals, values):
-                return False
+            if condition is not None:
+                try:
+                    if not eval(condition, frame.f_globals, values):
+                        return False
+                except Exception as error:
+                    if not failures:
+                        failures.append(error)
+                        tell('["w",%d,%s]\n' % (number, failed(error)[1:-1]))
+                    return False
             if every > 1 and next(passes) % every:
                 return False
             if not most:
@@ -401,8 +408,9 @@ def make(path, most, depth):
                 tell('["r",%d,%d,%s]\n' % (number, (clock() - state.origin) // 1000, value))
 
         def stop(self):
-            self.on = False
-            self.off()
+            if self.on:
+                self.on = False
+                self.off()
 
     def raised(error):
         return failed(error).replace('["', '["raised ', 1)
@@ -451,6 +459,7 @@ def make(path, most, depth):
 
         def off():
             monitoring.set_events(tool, 0)
+            monitoring.free_tool_id(tool)
 
         return off
 
@@ -551,8 +560,15 @@ def make(path, most, depth):
         told.off = watch_calls(told) if hasattr(sys, "monitoring") else profile_calls(told)
         entry.told = told
 
+    def stop():
+        """Nothing is told any more; the breakpoints are the debugger's to remove."""
+        for number in points:
+            points[number] = lambda frame: False
+        if entry.told is not None:
+            entry.told.stop()
+
     state.out = open_sink()
     begin()
     os.register_at_fork(after_in_child=begin)
-    entry.point, entry.calls = point, calls
+    entry.point, entry.calls, entry.stop, entry.told = point, calls, stop, None
     return entry
