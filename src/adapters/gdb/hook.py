@@ -41,13 +41,6 @@ class bugeye_hook:
     def add(point, place, when, every, texts):
         """Sets a point, and answers with its line; in words where it can't be set."""
         try:
-            if when is not None:
-                # Refused here where it can't be parsed, as it would be by a breakpoint that stops.
-                trial = gdb.Breakpoint(**place, internal=True)
-                try:
-                    trial.condition = when
-                finally:
-                    trial.delete()
             made = Point(point, when, every, texts, **place)
         except Exception as error:
             return print("no", str(error))

@@ -233,10 +233,9 @@ def make(path, most, depth, plain):
         try:
             if condition and not is_wanted(frame, point, condition):
                 return False
-            if every > 1 or state["left"] < 0:
-                passes[point] = count = passes.get(point, 0) + 1
-                if count % every or state["left"] < 0:
-                    return state["left"] < 0
+            passes[point] = count = passes.get(point, 0) + 1
+            if count % every or state["left"] < 0:
+                return state["left"] < 0
             thread = frame.GetThread()
             number = thread_of(thread)
             way = way_of(thread, frame) if depth else 0
@@ -249,17 +248,18 @@ def make(path, most, depth, plain):
         return state["left"] < 0
 
     def is_wanted(frame, point, condition):
-        """Whether a condition is true. LLDB, which asks first where that changes nothing, takes one that fails for true."""
-        when, names, is_pure = condition
+        """Whether a condition is true. LLDB, which asks first where that changes nothing, takes one that fails for true,
+        and so the next one."""
+        when, names = condition
         place = (frame.GetPC(), point)
         if place in sure:
             return True
         if names and all(is_number(frame, name) for name in names) and not frame.GetFunction().GetIsOptimized():
             sure.add(place)
             return True
-        value = evaluated(frame, when if is_pure else "!!(%s)" % when)
+        value = evaluated(frame, "!!(%s)" % when)
         if not isinstance(value, list):
-            return is_pure or value.GetValueAsUnsigned() != 0
+            return value.GetValueAsUnsigned() != 0
         if point not in failed:
             failed.add(point)
             said = re.search("<user expression [^ ]* (?:error: )?(.+)", value[0])
@@ -284,7 +284,7 @@ def make(path, most, depth, plain):
             made = target.BreakpointCreateByLocation(file, line)
         if when and is_pure:
             made.SetCondition(when)
-        condition = when and (when, names_in(when) if is_pure else set(), is_pure)
+        condition = when and (when, names_in(when) if is_pure else set())
         points[made.GetID()] = (point, condition, every, [(text, text.isidentifier()) for text in texts])
         made.SetScriptCallbackFunction("bugeye_hook.hit")
         made_here.append(made)

@@ -216,6 +216,14 @@ mod tests {
     }
 
     #[test]
+    fn any_text_is_one_line_of_python() {
+        assert_eq!(
+            python("a\r\n\t\u{85}\0 \"b\" `c` \\ é"),
+            r#""a\u000d\u000a\u0009\u0085\u0000 \x22b\x22 \x60c\x60 \\ é""#
+        );
+    }
+
+    #[test]
     fn types_are_named_as_the_abi_does() {
         let cases = [
             ("std::runtime_error", "St13runtime_error"),
