@@ -383,13 +383,12 @@ impl Bridge {
     fn on_event(self: &Rc<Self>, target: &Rc<Target>, method: &str, params: &Value) {
         match method {
             "Debugger.scriptParsed" => {
-                let script = Script::new(params);
-                // Each hit of a hook is a script of its own.
-                if script.url.is_empty() && self.trace.borrow().is_some() {
-                    return;
+                if target.conditions(params).is_empty() {
+                    let script = Script::new(params);
+                    target.scripts.borrow_mut().insert(script.id.clone(), Rc::new(script));
                 }
-                target.scripts.borrow_mut().insert(script.id.clone(), Rc::new(script));
             }
+            "Debugger.scriptFailedToParse" => self.on_unparsed(target, params),
             "Debugger.breakpointResolved" => self.on_resolved(target, params),
             "Debugger.paused" if *target.doing.borrow() == Doing::Running && self.is_early(target, params) => {
                 target.wire.tell("Debugger.resume", json!({}));

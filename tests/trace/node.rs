@@ -176,10 +176,52 @@ fn limits_and_conditions_are_exact() {
     assert_eq!(told(&["--when", "i % 2 && n > 10"]).0, [7, 9, 11, 13, 15, 17, 19]);
     assert_eq!(told(&["--every", "6"]).0, [5, 11, 17]);
     assert_eq!(told(&["--every", "2", "--when", "i > 9", "--max-hits", "3"]).0, [11, 13, 15]);
-    // A condition that fails is no silent miss.
-    assert_eq!(told(&["--when", "i < 18 ? false : nosuch"]).0, [18, 19]);
+    // A condition that fails is no hit, and no silent miss.
+    let failing = |condition: &str, why: &str| {
+        let (seen, result) = told(&["--when", condition]);
+        has(&result["notes"].to_string(), &["could not be evaluated", why]);
+        seen
+    };
+    assert_eq!(failing("i < 3 || (i < 18 ? false : nosuch)", "nosuch is not defined"), [0, 1, 2]);
+    assert_eq!(failing("i < 18 ? false : (() => { throw { of: 5 } })()", "{of: 5} was thrown"), Vec::<u32>::new());
     let result = trace(&bug, &["--at", &format!("{}:7: n", files[0])], &["node", &files[0]]);
     assert_eq!((&result["total"], &result["exit"]["code"]), (&json!(0), &json!(0)));
+    bug.close();
+}
+
+#[test]
+fn a_condition_that_can_t_be_parsed_is_told() {
+    let text = "class Box {\n  #size = 3;\n  grow(by) {\n    this.#size += by;\n  }\n}\n\
+        function out(by) {\n  by++;\n}\nconst box = new Box();\nfor (let by = 0; by < 4; by++) {\n  box.grow(by);\n  out(by);\n}\n";
+    let (bug, files) = written(&[("box.js", text)]);
+    let told = |line: u32, condition: &str| {
+        let words = ["--at", &format!("{}:{line}: by", files[0]), "--when", condition];
+        let result = trace(&bug, &words, &["node", &files[0]]);
+        assert_eq!(result["way"], "in process", "{result}");
+        (values(&result, &["by"]).concat(), result["notes"].to_string())
+    };
+    let (seen, notes) = told(4, "this.#size > 3");
+    assert_eq!((seen, notes.contains("evaluated")), (vec!["2".to_string(), "3".into()], false), "{notes}");
+    // It is well-formed elsewhere.
+    let (seen, notes) = told(8, "this.#size > 3");
+    assert_eq!(seen, Vec::<String>::new());
+    has(&notes, &["could not be evaluated", "can't be parsed there"]);
+    let (seen, notes) = told(8, "by <");
+    assert_eq!(seen, Vec::<String>::new());
+    has(&notes, &["could not be evaluated", "SyntaxError"]);
+    bug.close();
+}
+
+#[test]
+fn a_condition_in_a_realm_of_its_own_fails_alike() {
+    let text = "const vm = require('vm'), fs = require('fs');\nconst source = fs.readFileSync(__dirname + '/inner.js', 'utf8');\n\
+        vm.runInNewContext(source, {}, { filename: __dirname + '/inner.js' });\n";
+    let inner = "let total = 0;\nfor (let i = 0; i < 4; i++) {\n  total += i;\n}\n";
+    let (bug, files) = written(&[("realm.js", text), ("inner.js", inner)]);
+    let place = format!("{}:3: i", files[1]);
+    let result = trace(&bug, &["--at", &place, "--when", "i < 2 || nosuch"], &["node", &files[0]]);
+    assert_hits(&result, &["i"], &[&[0], &[1]]);
+    has(&result["notes"].to_string(), &["could not be evaluated", "nosuch is not defined"]);
     bug.close();
 }
 
@@ -301,6 +343,61 @@ fn a_live_session_is_traced_to_its_next_stop() {
     let result = bug.json(&["trace", "--at", &place]);
     assert_hits(&result, &["i", "sum"], &BODY[4..]);
     assert_eq!(bug.json(&["print", "sum"])["values"][0]["value"]["text"], "10");
+    bug.close();
+}
+
+/// The line of a stop.
+#[track_caller]
+fn stands(result: &Value) -> u64 {
+    result["stop"]["frames"][0]["line"].as_u64().unwrap_or_else(|| panic!("{result}"))
+}
+
+#[track_caller]
+fn called(result: &Value) -> Vec<String> {
+    let calls = result["calls"].as_array().unwrap_or_else(|| panic!("{result}"));
+    let text = |call: &Value| {
+        format!("{} {}", call["arguments"][0][1].as_str().unwrap(), call["returned"].as_str().unwrap_or("-"))
+    };
+    calls.iter().map(text).collect()
+}
+
+#[test]
+fn nothing_of_a_trace_is_left_in_a_live_session() {
+    let text = "'use strict';\nfunction inner(n) {\n  return n + 1;\n}\nfunction main() {\n  inner(1);\n  debugger;\n  \
+        inner(2);\n  inner(3);\n  debugger;\n  inner(4);\n  inner(5);\n  debugger;\n  inner(6);\n  inner(7);\n}\nmain();\n";
+    let (bug, files) = written(&[("live.js", text)]);
+    bug.ok(&["run", "--break", &format!("{}:6", files[0]), "--", "node", &files[0]]);
+    for (first, traced) in [(7, "1 2"), (10, "3 4")] {
+        let result = bug.json(&["trace", "--calls", "inner"]);
+        assert_eq!(called(&result), [traced], "{result}");
+        assert_eq!(stands(&bug.json(&["next"])), first + 1);
+        assert_eq!(stands(&bug.json(&["next"])), first + 2);
+        assert_eq!(bug.json(&["print", "typeof __bugeye__"])["values"][0]["value"]["text"], "'undefined'");
+    }
+    // Places are traced as before.
+    let result = bug.json(&["trace", "--at", &format!("{}:3: n", files[0])]);
+    assert_hits(&result, &["n"], &[&[5]]);
+    assert_eq!(stands(&bug.json(&["next"])), 14);
+    assert_eq!(stands(&bug.json(&["next"])), 15);
+    bug.close();
+}
+
+#[test]
+fn nothing_of_a_trace_is_left_in_a_worker() {
+    let text = "const { Worker, isMainThread, parentPort } = require('worker_threads');\nfunction tick(n) {\n  return n + 1;\n}\n\
+        if (!isMainThread) {\n  parentPort.on('message', n => {\n    tick(n);\n    parentPort.postMessage(n);\n  });\n\
+        } else {\n  const worker = new Worker(__filename);\n  worker.on('message', n => {\n    console.log(n);\n    \
+        if (n < 4) worker.postMessage(n + 1);\n    else worker.terminate();\n  });\n  worker.postMessage(1);\n}\n";
+    let (bug, files) = written(&[("both.js", text)]);
+    bug.ok(&["run", "--break", &format!("{}:13", files[0]), "--", "node", &files[0]]);
+    for traced in ["2 3", "3 4"] {
+        let result = bug.json(&["trace", "--calls", "tick"]);
+        assert_eq!(called(&result), [traced], "{result}");
+    }
+    bug.ok(&["break", &format!("{}:7", files[0])]);
+    assert_eq!(stands(&bug.json(&["continue"])), 7);
+    assert_eq!(bug.json(&["print", "typeof __bugeye__"])["values"][0]["value"]["text"], "'undefined'");
+    assert_eq!(stands(&bug.json(&["next"])), 8);
     bug.close();
 }
 

@@ -60,6 +60,8 @@ pub struct Site {
 pub struct Placed {
     id: String,
     condition: String,
+    /// Of the condition, as the engine counts.
+    length: u64,
     wishes: Vec<i64>,
 }
 
@@ -87,6 +89,16 @@ impl Unit {
 }
 
 impl Placed {
+    /// Whether a script without an address is its condition, which is one at each pass.
+    pub fn is_condition(&self, length: u64) -> bool {
+        self.length == length && length > 0
+    }
+
+    /// The traced places whose condition can't be parsed where it is: the inspector says so, and nobody else would.
+    pub fn points(&self, wishes: &Wishes) -> Vec<u32> {
+        wishes.list.iter().filter(|wish| self.wishes.contains(&wish.id)).filter_map(|wish| wish.point()).collect()
+    }
+
     /// Whether it is one of these, and there for this wish.
     pub fn is_for(&self, ids: &[&str], wish: i64) -> bool {
         ids.contains(&self.id.as_str()) && self.wishes.contains(&wish)
@@ -154,6 +166,11 @@ impl Wishes {
         }));
     }
 
+    /// Nothing of a trace is wished for any more.
+    pub fn forget_trace(&mut self) {
+        self.list.retain(|wish| wish.point().is_none() && !matches!(wish.at, At::Calls(_)));
+    }
+
     /// The calls that are told.
     pub fn calls(&self) -> Option<Wanted> {
         self.list.iter().find_map(|wish| match &wish.at {
@@ -199,20 +216,19 @@ impl Bridge {
     }
 
     async fn place_all(self: &Rc<Self>, made: Vec<Rc<Wish>>) -> Value {
-        let syncs: Vec<_> = self
-            .all_targets()
-            .into_iter()
-            .map(|target| {
-                let bridge = self.clone();
-                tokio::task::spawn_local(async move { bridge.sync(&target).await })
-            })
-            .collect();
+        self.in_all(|bridge, target| async move { bridge.sync(&target).await }).await;
+        json!({ "breakpoints": made.iter().map(|wish| self.told(wish)).collect::<Vec<_>>() })
+    }
+
+    /// Does something in every thread at once, and waits for those that answer.
+    pub async fn in_all<F: Future<Output = ()> + 'static>(self: &Rc<Self>, task: impl Fn(Rc<Self>, Rc<Target>) -> F) {
+        let targets = self.all_targets().into_iter();
+        let tasks: Vec<_> = targets.map(|target| tokio::task::spawn_local(task(self.clone(), target))).collect();
         // A thread that waits for another process answers when that is done, which may want this very breakpoint.
         let deadline = tokio::time::Instant::now() + PATIENCE;
-        for sync in syncs {
-            let _ = tokio::time::timeout_at(deadline, sync).await;
+        for task in tasks {
+            let _ = tokio::time::timeout_at(deadline, task).await;
         }
-        json!({ "breakpoints": made.iter().map(|wish| self.told(wish)).collect::<Vec<_>>() })
     }
 
     /// Brings an inspector in line with the wishes.
@@ -249,7 +265,8 @@ impl Bridge {
             for location in answer.get("locations").and_then(Value::as_array).into_iter().flatten() {
                 self.bind(target, &wishes, location, site.is_pattern);
             }
-            target.placed.borrow_mut().insert(site, Placed { id, condition, wishes });
+            let length = u64::try_from(condition.encode_utf16().count()).unwrap_or_default();
+            target.placed.borrow_mut().insert(site, Placed { id, condition, length, wishes });
         }
         self.arm(target).await;
     }

@@ -57,6 +57,17 @@ struct Call {
 #[derive(Debug, Default)]
 pub struct Count(Cell<u64>);
 
+impl Calls {
+    /// Answers the breakpoints that are left at the inspector.
+    fn forget(&self) -> BTreeSet<String> {
+        self.open.borrow_mut().clear();
+        self.waiting.borrow_mut().clear();
+        self.known.borrow_mut().clear();
+        self.thrown.borrow_mut().take();
+        std::mem::take(&mut *self.returns.borrow_mut())
+    }
+}
+
 impl Wanted {
     /// Whether a glob reaches into packages: it names more than a function, and does not begin with anything at all.
     pub fn reach_packages(&self) -> bool {
@@ -104,14 +115,25 @@ impl Bridge {
     pub async fn begin_calls(self: &Rc<Self>, words: &str) -> Result<Value, String> {
         let wanted: Wanted = serde_json::from_str(words).map_err(|error| error.to_string())?;
         self.wishes.borrow_mut().want_calls(Some(wanted));
-        for target in self.all_targets() {
-            self.sync(&target).await;
-        }
+        self.in_all(|bridge, target| async move { bridge.sync(&target).await }).await;
         Ok(json!({ "result": "ok" }))
     }
 
+    /// Calls of a thread are no longer told: nothing of it is left there.
+    pub async fn forget_calls(&self, target: &Target) {
+        self.sync(target).await;
+        let returns = target.calls.forget();
+        let removed: Vec<_> = returns
+            .into_iter()
+            .map(|id| target.wire.call("Debugger.removeBreakpoint", json!({ "breakpointId": id })))
+            .collect();
+        for removal in removed {
+            let _ = removal.await;
+        }
+    }
+
     /// A thread paused: where that is the beginning or the end of a call, it is told.
-    pub async fn take_calls(&self, target: &Rc<Target>, pause: &Pause, ids: &[&str], params: &Value) {
+    pub async fn take_calls(self: &Rc<Self>, target: &Rc<Target>, pause: &Pause, ids: &[&str], params: &Value) {
         let (trace, wanted) = (self.trace.borrow().clone(), self.wishes.borrow().calls());
         let (Some(trace), Some(wanted), Some(frame)) = (trace, wanted, pause.frames.first()) else { return };
         let Some(function) = identity(frame) else { return };
@@ -125,7 +147,7 @@ impl Bridge {
             placed.iter().find(is_it).map(|(site, _)| site.clone())
         };
         if let Some(site) = site {
-            self.entered_call(target, &trace, pause, &site, function.clone()).await;
+            self.entered_call(target, &trace, &wanted, pause, &site, function.clone()).await;
             // A function without a statement returns where it begins.
             if let Some(value) = params.pointer("/callFrames/0/returnValue") {
                 self.left(target, &trace, pause.frames.len(), &function, Some(value.clone())).await;
@@ -133,7 +155,13 @@ impl Bridge {
             if trace.calls.0.get() >= wanted.most {
                 // It tells no more than this; breakpoints for the rest are in the way.
                 self.wishes.borrow_mut().want_calls(None);
-                self.sync(target).await;
+                let others = self.all_targets().into_iter().filter(|other| other.thread != target.thread);
+                for other in others {
+                    // Not waited for: it may itself wait for this thread.
+                    let bridge = self.clone();
+                    tokio::task::spawn_local(async move { bridge.forget_calls(&other).await });
+                }
+                self.forget_calls(target).await;
             }
         }
     }
@@ -142,6 +170,7 @@ impl Bridge {
         &self,
         target: &Rc<Target>,
         trace: &Trace,
+        wanted: &Wanted,
         pause: &Pause,
         site: &Site,
         function: (String, Spot),
@@ -174,6 +203,10 @@ impl Bridge {
             arguments.push(json!([name, value]));
         }
         let number = trace.calls.0.get() + 1;
+        if number > wanted.most || self.wishes.borrow().calls().is_none() {
+            // Another thread's was the last one, meanwhile.
+            return;
+        }
         trace.calls.0.set(number);
         let owner = target.units.borrow().get(&site.url).and_then(|unit| {
             let of_spot = unit.functions.iter().filter(|(_, spot)| *spot == site.spot);

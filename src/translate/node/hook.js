@@ -2,9 +2,11 @@
 // false. What is there is kept from the beginning, since a program may replace it. It is true, and the thread pauses, where
 // the debugger has to look itself (`take` says for what), and when enough was seen.
 (config, load) => {
+  // One that could not be taken away in time.
+  if (typeof globalThis.__bugeye__ === 'function') globalThis.__bugeye__.end?.();
   const fs = load('fs'), inspector = load('inspector');
   const { isProxy } = load('util').types, { performance } = load('perf_hooks');
-  const { writeSync } = fs, { stringify } = JSON, { round } = Math, ObjectOf = Object, ErrorOf = Error, MapOf = Map;
+  const { writeSync, closeSync } = fs, { stringify } = JSON, { round } = Math, ObjectOf = Object, ErrorOf = Error, MapOf = Map;
   const { getOwnPropertyDescriptor, getPrototypeOf } = Object, { isArray } = Array, { captureStackTrace } = Error;
   const now = performance.now.bind(performance), offset = performance.timeOrigin - config.began;
   const out = fs.openSync(config.sink, 'a', 0o600);
@@ -224,7 +226,8 @@
 
   const points = new MapOf(config.points.map(point => [point.id, { ...point, passes: 0 }]));
   const ways = new MapOf();
-  let left = config.most || Infinity, pending = [];
+  // The beginning of the record that is being written.
+  let left = config.most || Infinity, pending = [], head;
 
   // Counts a pass; the beginning of its record, or undefined where it is not to be told.
   const counted = (point, way) => {
@@ -234,12 +237,21 @@
   };
   const hit = (id, when, ...thunks) => {
     // A condition that throws would be a hit that nobody sees.
+    head = undefined;
     try {
       return seen(id, when, thunks);
     } catch {
-      pending.push({ point: id, head: `[${id},${round((now() + offset) * 1000)},${config.thread},0,[`, full: left <= 0 });
+      pending.push(head === undefined ? { point: id, outside: true } : { point: id, head, full: left <= 0 });
       return true;
     }
+  };
+  // A condition that can't be evaluated is no hit, which is told once.
+  const fail = (point, error) => {
+    if (point.failed) return;
+    let why = 'it failed';
+    try { why = complaint(error); } catch {}
+    writeSync(out, `["w",${point.id},${stringify(why)}]\n`);
+    point.failed = true;
   };
   const seen = (id, when, thunks) => {
     if (left <= 0) {
@@ -248,8 +260,12 @@
     }
     const point = points.get(id);
     if (when) {
-      // One that fails is no silent miss.
-      try { if (!when()) return false; } catch {}
+      try {
+        if (!when()) return false;
+      } catch (error) {
+        try { fail(point, error); } catch {}
+        return false;
+      }
     }
     let way = 0, isNew = false;
     if (config.frames && (point.passes + 1) % point.every === 0) {
@@ -257,7 +273,7 @@
       way = ways.get(here);
       if ((isNew = way === undefined)) ways.set(here, way = config.thread * 1e9 + ways.size + 1);
     }
-    const head = counted(point, way);
+    head = counted(point, way);
     if (head === undefined) return false;
     let line;
     if (!point.hard) {
@@ -291,6 +307,13 @@
     if (left <= 0) return stringify([{ point: id, full: true }]);
     const head = counted(points.get(id), 0);
     return stringify(head === undefined ? [] : [{ point: id, head, full: left <= 0 }]);
+  };
+  // The trace is over.
+  hit.end = () => {
+    left = 0;
+    delete globalThis.__bugeye__;
+    session.disconnect();
+    closeSync(out);
   };
   Object.defineProperty(globalThis, '__bugeye__', { value: hit, configurable: true, writable: true, enumerable: false });
 }

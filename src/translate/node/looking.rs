@@ -232,6 +232,7 @@ impl Bridge {
             }
             "trace" => self.begin_trace(rest).await,
             "calls" => self.begin_calls(rest).await,
+            "untrace" => Ok(self.end_trace().await),
             "arguments" => {
                 let (target, pause, index) = self.frame(frame.unwrap_or_default())?;
                 let names = parameters(&target, &pause.frames[index]).await.unwrap_or_default();

@@ -216,6 +216,16 @@ impl Target {
         self.scripts.borrow().get(id).cloned()
     }
 
+    /// The breakpoints that a new script is the condition of: each pass makes one, and none has an address.
+    pub fn conditions(&self, params: &Value) -> Vec<Site> {
+        if params.get("url").and_then(Value::as_str).is_some_and(|url| !url.is_empty()) {
+            return Vec::new();
+        }
+        let length = params.get("length").and_then(Value::as_u64).unwrap_or_default();
+        let placed = self.placed.borrow();
+        placed.iter().filter(|(_, placed)| placed.is_condition(length)).map(|(site, _)| site.clone()).collect()
+    }
+
     /// Reads a `Debugger.paused` event.
     pub fn read_pause(&self, params: &Value) -> Pause {
         let frames = params.get("callFrames").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

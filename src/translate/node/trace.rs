@@ -5,7 +5,7 @@
 //! the program without running its code. Then the record is written here, and the thread goes on.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -57,6 +57,8 @@ pub struct Trace {
     sink: RefCell<File>,
     /// The conditions of its points.
     conditions: BTreeMap<u32, String>,
+    /// Points whose condition could not be evaluated, which was told.
+    failed: RefCell<BTreeSet<u32>>,
     /// Ways to hits that no hook has seen.
     ways: RefCell<HashMap<Vec<Value>, u64>>,
     pub calls: Count,
@@ -75,6 +77,9 @@ struct Pending {
     /// Enough was seen.
     #[serde(default)]
     full: bool,
+    /// Nothing was counted yet, and its condition not asked: the stack had no room for it.
+    #[serde(default)]
+    outside: bool,
 }
 
 /// The traced place that a condition stands for.
@@ -98,6 +103,13 @@ impl Trace {
         u64::try_from(now).unwrap_or_default().saturating_sub((self.began * 1000.0) as u64)
     }
 
+    /// A condition that could not be evaluated is told once for each point.
+    fn tell_failed(&self, point: u32, why: &str) {
+        if self.failed.borrow_mut().insert(point) {
+            self.write(&format!("{}\n", json!(["w", point, why])));
+        }
+    }
+
     /// Several records at once, so that nothing comes between them.
     pub fn write(&self, text: &str) {
         let _ = self.sink.borrow_mut().write_all(text.as_bytes());
@@ -115,12 +127,17 @@ impl Point {
 
 impl Bridge {
     /// Begins a trace: from now on its conditions are known, and every thread has the hook.
-    pub async fn begin_trace(&self, words: &str) -> Result<Value, String> {
+    pub async fn begin_trace(self: &Rc<Self>, words: &str) -> Result<Value, String> {
         let mut asked: Asked = serde_json::from_str(words).map_err(|error| error.to_string())?;
+        let mut unparsed = Vec::new();
         for point in &mut asked.points {
-            // A condition that can't be parsed would be no stop, and nobody would know.
-            if let Some(when) = &point.when {
-                self.compile(when).await?;
+            // A condition that can't be parsed would be no hit, and nobody would know.
+            if let Some(when) = &point.when
+                && let Err(why) = self.compile(when).await
+                && self.compile(&in_a_class(when)).await.is_err()
+            {
+                unparsed.push((point.id, why));
+                point.when = Some("false".into());
             }
             let functions: Option<Vec<String>> = point.expressions.iter().map(|text| plain::function(text)).collect();
             point.functions = match functions {
@@ -128,21 +145,50 @@ impl Bridge {
                 _ => None,
             };
         }
+        // Whatever became of the last one.
+        self.end_trace().await;
         let sink = OpenOptions::new().append(true).create(true).mode(0o600).open(&asked.sink);
         let sink = sink.map_err(|error| format!("{} can't be written: {error}", asked.sink))?;
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
         let conditions = asked.points.iter().map(|point| (point.id, point.condition())).collect();
-        let (sink, ways) = (RefCell::new(sink), RefCell::default());
-        let trace = Trace { asked, began, sink, conditions, ways, calls: Count::default() };
-        *self.trace.borrow_mut() = Some(Rc::new(trace));
-        for target in self.all_targets() {
-            self.install(&target).await;
+        let (sink, failed, ways) = (RefCell::new(sink), RefCell::default(), RefCell::default());
+        let trace = Trace { asked, began, sink, conditions, failed, ways, calls: Count::default() };
+        for (point, why) in unparsed {
+            trace.tell_failed(point, &why);
         }
+        *self.trace.borrow_mut() = Some(Rc::new(trace));
+        self.in_all(|bridge, target| async move { bridge.install(&target).await }).await;
         Ok(json!({ "result": "ok" }))
+    }
+
+    /// Ends a trace: nothing of it is left in any thread, as soon as that can answer.
+    pub async fn end_trace(self: &Rc<Self>) -> Value {
+        if self.trace.borrow_mut().take().is_some() {
+            self.wishes.borrow_mut().forget_trace();
+            self.in_all(|bridge, target| async move {
+                // Breakpoints first: a condition without its hook would pause.
+                bridge.forget_calls(&target).await;
+                bridge.uninstall(&target).await;
+            })
+            .await;
+        }
+        json!({ "result": "ok" })
+    }
+
+    async fn uninstall(&self, target: &Target) {
+        let _alone = target.syncing.lock().await;
+        if self.trace.borrow().is_some() {
+            // The next one has come already, and its hook takes the place of this.
+            return;
+        }
+        let expression = format!("typeof __bugeye__==='function'&&__bugeye__.end?.()\n//# sourceURL={OWN}unhook");
+        let params = json!({ "expression": expression, "silent": true });
+        let _ = target.wire.call("Runtime.evaluate", params).await;
     }
 
     /// Gives a thread the hook. Where that can't be, each hit is a pause.
     pub async fn install(&self, target: &Target) {
+        let _alone = target.syncing.lock().await;
         let Some(trace) = self.trace.borrow().clone() else { return };
         let name = target.name.split_once("] ").map_or(target.name.as_str(), |(_, own)| own);
         trace.write(&format!("{}\n", json!(["t", target.thread, quoted(name)])));
@@ -185,6 +231,14 @@ impl Bridge {
                 pending.extend(self.count_outside(target, &trace, point, &frame.id).await);
             }
         }
+        let mut unsure: Vec<u32> = Vec::new();
+        pending.retain(|left| {
+            unsure.extend(Some(left.point).filter(|_| left.outside));
+            !left.outside
+        });
+        for point in unsure {
+            pending.extend(self.count_outside(target, &trace, point, &frame.id).await);
+        }
         let mut full = Vec::new();
         for left in pending {
             if let Some(head) = &left.head {
@@ -200,7 +254,7 @@ impl Bridge {
     async fn count_outside(&self, target: &Target, trace: &Trace, point: u32, frame: &str) -> Vec<Pending> {
         let Some(asked) = trace.point(point) else { return Vec::new() };
         if let Some(when) = &asked.when
-            && !self.is_true(target, when, frame).await
+            && !self.is_met(target, trace, point, when, frame).await
         {
             return Vec::new();
         }
@@ -211,7 +265,39 @@ impl Bridge {
             return serde_json::from_str(said).unwrap_or_default();
         }
         let head = format!("[{point},{},{},0,[", trace.micros(), target.thread);
-        vec![Pending { point, head: Some(head), line: None, way: None, full: false }]
+        vec![Pending { point, head: Some(head), line: None, way: None, full: false, outside: false }]
+    }
+
+    /// Whether a condition is true at a pass; where it can't be evaluated it is not, which is told.
+    async fn is_met(&self, target: &Target, trace: &Trace, point: u32, when: &str, frame: &str) -> bool {
+        let params = json!({ "callFrameId": frame, "expression": format!("!!({when}\n)"), "silent": true });
+        let answer = match target.wire.call("Debugger.evaluateOnCallFrame", params).await {
+            Ok(answer) => answer,
+            Err(why) => {
+                trace.tell_failed(point, &why);
+                return false;
+            }
+        };
+        if let Some(details) = answer.get("exceptionDetails") {
+            trace.tell_failed(point, &super::looking::complaint(details));
+            return false;
+        }
+        answer.pointer("/result/value").and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// The inspector could not parse a script: the condition of a traced place may be one that only fails where it is.
+    pub fn on_unparsed(&self, target: &Target, params: &Value) {
+        let Some(trace) = self.trace.borrow().clone() else { return };
+        let placed = target.placed.borrow();
+        let points = target
+            .conditions(params)
+            .iter()
+            .filter_map(|site| placed.get(site))
+            .flat_map(|placed| placed.points(&self.wishes.borrow()))
+            .collect::<Vec<_>>();
+        for point in points {
+            trace.tell_failed(point, "it can't be parsed there");
+        }
     }
 
     async fn tell_hit(&self, target: &Rc<Target>, pause: &Pause, trace: &Trace, left: &Pending, head: &str) {
@@ -255,6 +341,15 @@ impl Bridge {
             Err(why) => json!([why]),
         }
     }
+}
+
+/// The same where a class has all the private names that it uses.
+fn in_a_class(expression: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let name = |text: &str| text[..text.find(|c| !is_part(c)).unwrap_or(text.len())].to_string();
+    let names: BTreeSet<String> = expression.split('#').skip(1).map(name).filter(|name| !name.is_empty()).collect();
+    let fields: String = names.iter().map(|name| format!("#{name};")).collect();
+    format!("class extends Object {{ {fields} of() {{ return ({expression}\n) }} }}")
 }
 
 /// A value's text as a record has it.
