@@ -370,7 +370,7 @@ impl Intake<'_> {
         let Some(point) = self.plan.watched.iter().find(|point| point.asked == *expression) else { return false };
         let write = self.writes.entry(point.id).or_default();
         *write += 1;
-        if *write % u64::from(point.every.max(1)) != 0 {
+        if !write.is_multiple_of(u64::from(point.every.max(1))) {
             return true;
         }
         let frame = |frame: &crate::model::Frame| HitFrame {

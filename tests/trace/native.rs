@@ -406,7 +406,7 @@ fn own_code_is_what_no_system_brings() {
         "/usr/local/src/a.c",
         "/home/u/lib/a.c",
         "/app/a.c",
-        "/work/cargo/a.rs",
+        "/src/cargo/a.rs",
     ];
     let foreign = [
         "/usr/include/c++/12/vector",
@@ -416,7 +416,7 @@ fn own_code_is_what_no_system_brings() {
         "/rustc/90c5/library/core/src/fmt.rs",
         "/usr/local/cargo/registry/src/index/serde/lib.rs",
         "/home/u/.cargo/registry/src/index/serde/lib.rs",
-        "/root/.rustup/toolchains/stable/lib/rustlib/src/rust/library/std/src/rt.rs",
+        "/home/u/.rustup/toolchains/stable/lib/rustlib/src/rust/library/std/src/rt.rs",
     ];
     script.push_str(&format!("assert all(map(is_own, {own:?})) and not any(map(is_own, {foreign:?}))\n"));
     script.push_str("assert [bare('a::f<int>(int)'), last('a::b<c::d>::f'), bare('m::g::h0123456789abcdef')] == ['a::f<int>', 'f', 'm::g']\n");

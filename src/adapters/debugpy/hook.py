@@ -280,10 +280,10 @@ def make(path, most, depth):
                 collect(frame, values)
                 return False
             with state.lock:
-                number = next(counted)
-                if number <= most:
+                count = next(counted)
+                if count <= most:
                     collect(frame, values)
-                return number >= most
+                return count >= most
 
         points[number] = hit
 

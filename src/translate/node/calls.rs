@@ -147,7 +147,7 @@ impl Bridge {
             placed.iter().find(is_it).map(|(site, _)| site.clone())
         };
         if let Some(site) = site {
-            self.entered_call(target, &trace, &wanted, pause, &site, function.clone()).await;
+            self.entered_call(target, (&trace, &wanted), (pause, &site), function.clone()).await;
             // A function without a statement returns where it begins.
             if let Some(value) = params.pointer("/callFrames/0/returnValue") {
                 self.left(target, &trace, pause.frames.len(), &function, Some(value.clone())).await;
@@ -169,10 +169,8 @@ impl Bridge {
     async fn entered_call(
         &self,
         target: &Rc<Target>,
-        trace: &Trace,
-        wanted: &Wanted,
-        pause: &Pause,
-        site: &Site,
+        (trace, wanted): (&Trace, &Wanted),
+        (pause, site): (&Pause, &Site),
         function: (String, Spot),
     ) {
         let Some(frame) = pause.frames.first() else { return };
