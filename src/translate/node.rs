@@ -382,11 +382,9 @@ impl Bridge {
 
     fn on_event(self: &Rc<Self>, target: &Rc<Target>, method: &str, params: &Value) {
         match method {
-            "Debugger.scriptParsed" => {
-                if target.conditions(params).is_empty() {
-                    let script = Script::new(params);
-                    target.scripts.borrow_mut().insert(script.id.clone(), Rc::new(script));
-                }
+            "Debugger.scriptParsed" if target.conditions(params).is_empty() => {
+                let script = Script::new(params);
+                target.scripts.borrow_mut().insert(script.id.clone(), Rc::new(script));
             }
             "Debugger.scriptFailedToParse" => self.on_unparsed(target, params),
             "Debugger.breakpointResolved" => self.on_resolved(target, params),

@@ -147,7 +147,7 @@ impl Bridge {
             placed.iter().find(is_it).map(|(site, _)| site.clone())
         };
         if let Some(site) = site {
-            self.entered_call(target, &trace, &wanted, pause, &site, function.clone()).await;
+            self.entered_call(target, &trace, pause, &site, function.clone()).await;
             // A function without a statement returns where it begins.
             if let Some(value) = params.pointer("/callFrames/0/returnValue") {
                 self.left(target, &trace, pause.frames.len(), &function, Some(value.clone())).await;
@@ -170,7 +170,6 @@ impl Bridge {
         &self,
         target: &Rc<Target>,
         trace: &Trace,
-        wanted: &Wanted,
         pause: &Pause,
         site: &Site,
         function: (String, Spot),
@@ -203,7 +202,7 @@ impl Bridge {
             arguments.push(json!([name, value]));
         }
         let number = trace.calls.0.get() + 1;
-        if number > wanted.most || self.wishes.borrow().calls().is_none() {
+        if self.wishes.borrow().calls().is_none_or(|wanted| number > wanted.most) {
             // Another thread's was the last one, meanwhile.
             return;
         }
