@@ -213,12 +213,92 @@ fn what_cant_be_read_says_why() {
         let expected = [["0", "<unavailable>", "<unavailable>"], ["1", "<unavailable>", "<unavailable>"]];
         assert_eq!(values(&result, &["i", "i++", "sum = 7"])[..2], expected, "{}", side.name);
         has(&result["output"].to_string(), &["sum=10"]);
-        // A condition that can't be evaluated makes no hits that look like others.
-        let place = format!("{}: i", at("c/loop_basic.c", "body"));
-        let words = ["--json", "trace", "--when", "nosuch > 1", "--at", &place, "--", &program("c/loop_basic.c")];
-        let run = bug.run(&words);
-        has(&format!("{}{}", run.stdout, run.stderr), &["nosuch"]);
-        assert!(!run.stdout.contains(r#""i":"0""#), "{run}");
+    }
+}
+
+#[test]
+fn a_pass_whose_condition_fails_is_no_hit() {
+    for side in &HOOKED {
+        let bug = bug(side, "c");
+        // The first and the last have nothing next.
+        let seen = |options: &[&str]| trace(&bug, options, PASSES, "node", "i, p->v", &["list"]);
+        let failed = |result: &Value| {
+            let notes: Vec<&str> = result["notes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            notes.into_iter().filter(|note| note.contains("could not be evaluated, which is no hit")).count()
+        };
+        let some = seen(&["--when", "p->next->v > 3"]);
+        assert_eq!(values(&some, &["i", "p->v"]), rows(&[[2, 1], [3, 8]]), "{}", side.name);
+        assert_eq!((failed(&some), &some["exit"]["code"]), (1, &json!(0)), "{}: {some}", side.name);
+        // It does not count as a pass either.
+        let second = seen(&["--when", "p->next->v > 3", "--every", "2"]);
+        assert_eq!(values(&second, &["i", "p->v"]), rows(&[[3, 8]]), "{}", side.name);
+        let none = seen(&["--when", "nosuch > 1"]);
+        assert_eq!((&none["total"], failed(&none), &none["exit"]["code"]), (&json!(0), 1, &json!(0)), "{none}");
+        has(&none["notes"].to_string(), &["nosuch"]);
+        let fine = seen(&["--when", "i % 2 == 1 && squares[1] == 4"]);
+        assert_eq!((values(&fine, &["i", "p->v"]), failed(&fine)), (rows(&[[1, 9], [3, 8]]), 0), "{}", side.name);
+        // One that calls is evaluated once at each pass: `step` leaves what it returns in `last`.
+        let once = trace(&bug, &["--when", "step(2, last + 1) > 4"], PASSES, "node", "i, last", &["list"]);
+        assert_eq!(values(&once, &["i", "last"]), rows(&[[1, 6], [2, 20], [4, 18]]), "{}: {once}", side.name);
+    }
+}
+
+#[test]
+fn one_trace_after_another_in_a_session() {
+    for side in &HOOKED {
+        let bug = bug(side, "c");
+        let (bottom, unwind) = (at("c/recursion.c", "bottom"), at("c/recursion.c", "unwind"));
+        bug.ok(&["run", "--break", &at("c/recursion.c", "call"), "--", &program("c/recursion.c")]);
+        bug.ok(&["unbreak", "--all"]);
+        bug.ok(&["break", "--once", &bottom]);
+        let entered = |result: &Value| calls(result).len();
+        let first = bug.json(&["trace", "--calls", "fact*"]);
+        assert_eq!((entered(&first), &first["state"]), (5, &json!("stopped")), "{}", side.name);
+        // What is entered already is not told again, and the first trace tells nothing any more.
+        bug.ok(&["break", "--once", &unwind]);
+        let second = bug.json(&["trace", "--calls", "fact*"]);
+        assert_eq!((entered(&second), &second["state"]), (0, &json!("stopped")), "{}", side.name);
+        has(&bug.ok(&["print", "n"]), &["= 2"]);
+        let third = bug.json(&["trace", "--max-hits", "1", "--at", &format!("{unwind}: n, below")]);
+        assert_eq!(values(&third, &["n", "below"]), rows(&[[3, 2]]), "{}", side.name);
+        let fourth = bug.json(&["trace", "--max-hits", "1", "--at", &format!("{unwind}: n, below")]);
+        assert_eq!(values(&fourth, &["n", "below"]), rows(&[[4, 6]]), "{}", side.name);
+        has(&bug.ok(&["next"]), &["stopped: step"]);
+        let list = if side.adapter == "gdb" { "maint info breakpoints" } else { "breakpoint list" };
+        let left = bug.ok(&["raw", list]);
+        assert!(!left.contains("recursion.c:"), "{}: {left}", side.name);
+        let text = bug.ok(&["continue"]);
+        has(&text, &["exited", "factorial=120"]);
+        bug.close();
+    }
+}
+
+#[test]
+fn a_trace_that_was_never_taken_away_disturbs_no_other() {
+    for side in &HOOKED {
+        let bug = bug(side, "c");
+        let place = at("c/loop_basic.c", "body");
+        bug.ok(&["run", "--break", &place, "--", &program("c/loop_basic.c")]);
+        bug.ok(&["unbreak", "--all"]);
+        let one = bug.json(&["trace", "--max-hits", "1", "--at", &format!("{place}: i")]);
+        assert_eq!(values(&one, &["i"]), rows(&[[1]]), "{}", side.name);
+        // A breakpoint that calls what is no more, and one of a hook that nobody removes.
+        let line = crate::support::fixtures::line("c/loop_basic.c", "after");
+        let stray = match side.adapter {
+            "gdb" => format!(
+                "python bugeye_hook.ready('/dev/null', 0, 0); bugeye_hook.add(1, {{'source': 'loop_basic.c', 'line': {line}}}, None, 1, [])"
+            ),
+            _ => {
+                "script import lldb; lldb.debugger.GetSelectedTarget().BreakpointCreateByLocation('loop_basic.c', LINE)\
+                  .SetScriptCallbackFunction('bugeye_hook.hit')"
+                    .replace("LINE", &line.to_string())
+            }
+        };
+        bug.ok(&["raw", &stray]);
+        let rest = bug.json(&["trace", "--at", &format!("{place}: i, sum")]);
+        assert_eq!(values(&rest, &["i", "sum"]), rows(&[[2, 1], [3, 3], [4, 6]]), "{}", side.name);
+        assert_eq!((&rest["exit"]["code"], &rest["stops"]), (&json!(0), &json!(null)), "{}: {rest}", side.name);
+        bug.close();
     }
 }
 
@@ -309,8 +389,37 @@ fn calls_are_told_with_arguments_values_and_depth() {
         assert_eq!(ends, ["0", "12", "12", "28"], "{told:?}");
         assert!(told[..3].iter().all(|call| call.starts_with("0 values::Shape::area(self=")), "{told:?}");
         bug.run(&["trace", "--calls", "nosuch*", "--", &program("c/recursion.c")])
-            .fails(6, "no function of this program is called like that");
+            .fails(3, "no function of this program is called like that");
     }
     let bug = bug(&LLDB_14, "c");
     bug.run(&["trace", "--calls", "fact*", "--", &program("c/recursion.c")]).fails(6, "can't tell of calls");
+}
+
+/// The folders below /usr that people build in are theirs.
+#[test]
+fn own_code_is_what_no_system_brings() {
+    let mut script = include_str!("../../src/adapters/hooks/common.py").to_string();
+    script.push_str("os.path.isfile = lambda file: True\n");
+    let own = [
+        "/usr/src/app/a.c",
+        "/usr/local/app/a.c",
+        "/usr/local/src/a.c",
+        "/home/u/lib/a.c",
+        "/app/a.c",
+        "/work/cargo/a.rs",
+    ];
+    let foreign = [
+        "/usr/include/c++/12/vector",
+        "/usr/lib/gcc/x86_64-linux-gnu/12/include/mmintrin.h",
+        "/usr/local/include/boost/any.hpp",
+        "/usr/src/debug/glibc/malloc.c",
+        "/rustc/90c5/library/core/src/fmt.rs",
+        "/usr/local/cargo/registry/src/index/serde/lib.rs",
+        "/home/u/.cargo/registry/src/index/serde/lib.rs",
+        "/root/.rustup/toolchains/stable/lib/rustlib/src/rust/library/std/src/rt.rs",
+    ];
+    script.push_str(&format!("assert all(map(is_own, {own:?})) and not any(map(is_own, {foreign:?}))\n"));
+    script.push_str("assert [bare('a::f<int>(int)'), last('a::b<c::d>::f'), bare('m::g::h0123456789abcdef')] == ['a::f<int>', 'f', 'm::g']\n");
+    let done = std::process::Command::new("python3").args(["-c", &script]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

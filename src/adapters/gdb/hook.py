@@ -1,10 +1,9 @@
 # Run by gdb itself at breakpoints of its own: writes down what it sees and says that the program is not to stop.
 # Values go through the same code of gdb that answers for its side of the protocol.
+import __main__
 import fnmatch
 import gdb
 import json
-import os
-import re
 import time
 from gdb.dap import varref
 from gdb.FrameDecorator import DAPFrameDecorator
@@ -21,17 +20,13 @@ WITHOUT_EFFECT = ("may-call-functions", "may-write-memory", "may-write-registers
 class bugeye_hook:
     sink, most, depth = -1, 0, 0
     began = 0
-    all, ways, threads, kinds = [], {}, {}, {}
+    all, ways, threads = [], {}, {}
 
     @staticmethod
     def ready(path, most, depth):
-        bugeye_hook.remove()
-        if bugeye_hook.sink >= 0:
-            os.close(bugeye_hook.sink)
         bugeye_hook.sink = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         bugeye_hook.most, bugeye_hook.depth = most, depth
         bugeye_hook.began = time.perf_counter_ns()
-        bugeye_hook.ways, bugeye_hook.threads = {}, {}
 
     @staticmethod
     def write(*records):
@@ -46,13 +41,6 @@ class bugeye_hook:
     def add(point, place, when, every, texts):
         """Sets a point, and answers with its line; in words where it can't be set."""
         try:
-            if when is not None:
-                # Refused here where it can't be parsed, as it would be by a breakpoint that stops.
-                trial = gdb.Breakpoint(**place, internal=True)
-                try:
-                    trial.condition = when
-                finally:
-                    trial.delete()
             made = Point(point, when, every, texts, **place)
         except Exception as error:
             return print("no", str(error))
@@ -64,10 +52,18 @@ class bugeye_hook:
 
     @staticmethod
     def remove():
+        """Takes all of it away, also what tells of calls."""
         for made in bugeye_hook.all:
             if made.is_valid():
                 made.delete()
         bugeye_hook.all = []
+        if bugeye_hook.sink >= 0:
+            os.close(bugeye_hook.sink)
+            bugeye_hook.sink = -1
+
+    @staticmethod
+    def calls(globs, most):
+        Calls.watch(globs, most)
 
     @staticmethod
     def thread():
@@ -170,7 +166,7 @@ class Point(gdb.Breakpoint):
     def __init__(self, point, when, every, texts, **place):
         super().__init__(**place, internal=True)
         self.point, self.when, self.every, self.texts = point, when, every, texts
-        self.passes = 0
+        self.passes, self.failed = 0, False
 
     def stop(self):
         try:
@@ -195,9 +191,11 @@ class Point(gdb.Breakpoint):
     def is_wanted(self):
         try:
             return bool(gdb.parse_and_eval(self.when))
-        except gdb.error:
-            # A breakpoint that stops does so where its condition can't be evaluated.
-            return True
+        except (gdb.error, RuntimeError, ValueError, TypeError) as error:
+            if not self.failed:
+                self.failed = True
+                bugeye_hook.write(["w", self.point, str(error) or type(error).__name__])
+            return False
 
 
 class Calls:
@@ -240,38 +238,14 @@ class Calls:
         whole = re.compile(fnmatch.translate(glob))
         anywhere = "::" in glob and not glob.startswith("*")
         for file in gdb.execute_mi("-symbol-info-functions", *words)["symbols"].get("debug", ()):
-            if not anywhere and not Calls.is_own(file["fullname"]):
+            if not anywhere and not is_own(file["fullname"]):
                 continue
             for symbol in file["symbols"]:
-                name = Calls.bare(symbol["name"])
-                if name.startswith(("_GLOBAL__", "__static_initialization")):
+                name = bare(symbol["name"])
+                if is_made_up(name):
                     continue
-                if whole.match(name) or "::" not in glob and whole.match(Calls.last(name)):
+                if whole.match(name) or "::" not in glob and whole.match(last(name)):
                     yield file["fullname"], symbol["name"]
-
-    @staticmethod
-    def is_own(file):
-        foreign = ("/usr/", "/rustc/", "/lib/")
-        return not file.startswith(foreign) and "/.cargo/" not in file and "/rustlib/" not in file and os.path.isfile(file)
-
-    @staticmethod
-    def bare(name):
-        """A name without its parameters."""
-        depth = 0
-        for at, letter in enumerate(name):
-            depth += (letter == "<") - (letter == ">" and name[at - 1] != "-")
-            if letter == "(" and depth == 0 and at and not name.startswith("(anonymous namespace)", at):
-                return name[:at]
-        return name
-
-    @staticmethod
-    def last(name):
-        depth, start = 0, 0
-        for at, letter in enumerate(name):
-            depth += (letter == "<") - (letter == ">")
-            if depth == 0 and name.startswith("::", at):
-                start = at + 2
-        return name[start:]
 
     @staticmethod
     def function_at(pc):
@@ -395,3 +369,7 @@ class Where(gdb.Function):
 
 
 Where()
+# One that was never taken away may have left breakpoints.
+if hasattr(__main__, "bugeye_hook"):
+    __main__.bugeye_hook.remove()
+__main__.bugeye_hook = bugeye_hook

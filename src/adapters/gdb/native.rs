@@ -71,18 +71,18 @@ pub const NATIVES: Natives = Natives {
         disarm: Some("python bugeye_hook.remove()"),
         calls: Some(|hook| {
             let globs: Vec<String> = hook.calls.iter().map(|glob| literal(glob)).collect();
-            vec![format!("python Calls.watch([{}], {})", globs.join(", "), hook.most_calls)]
+            vec![format!("python bugeye_hook.calls([{}], {})", globs.join(", "), hook.most_calls)]
         }),
     }),
     ..Natives::NONE
 };
 
 /// What writes down hits, run by gdb's own Python.
-const HOOK: &str = include_str!("hook.py");
+const HOOK: &str = concat!(include_str!("../hooks/common.py"), include_str!("hook.py"));
 
 fn prepare_hook(hook: &Hook, _: &[Point]) -> Vec<String> {
     vec![
-        format!("python exec({})", literal(HOOK)),
+        format!("python exec({}, {{}})", literal(HOOK)),
         format!("python bugeye_hook.ready({}, {}, {})", literal(&hook.sink), hook.most, hook.frames),
     ]
 }

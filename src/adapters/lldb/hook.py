@@ -1,13 +1,16 @@
 # Run by LLDB itself at breakpoints of its own: writes down what it sees and says that the program is not to stop.
 # Values are told in the words of the adapter that runs this LLDB: `plain` for LLDB's own, else CodeLLDB's.
 def make(path, most, depth, plain):
-    import bisect, fnmatch, json, os, re, sys, time, types
+    import bisect, fnmatch, json, sys, time, types
     import lldb
 
+    # One that was never taken away may have left breakpoints.
+    if "bugeye_hook" in sys.modules:
+        sys.modules["bugeye_hook"].remove()
     out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     clock, began = time.perf_counter_ns, time.perf_counter_ns()
     points, ways, threads, made_here, passes, state = {}, {}, {}, [], {}, {"left": most}
-    walks, missing, failed = {}, {}, {}
+    walks, missing, failed, sure = {}, {}, set(), set()
     target = lldb.debugger.GetSelectedTarget()
     dynamic = lldb.eDynamicDontRunTarget
     version = lldb.debugger.GetVersionString().partition("version ")[2].split(".")[0]
@@ -223,78 +226,85 @@ def make(path, most, depth, plain):
     # -- points
 
     def hit(frame, location, extra, internal):
-        point, when, every, texts = points[location.GetBreakpoint().GetID()]
+        known = points.get(location.GetBreakpoint().GetID())
+        if known is None:
+            return False
+        point, condition, every, texts = known
         try:
+            if condition and not is_wanted(frame, point, condition):
+                return False
             passes[point] = count = passes.get(point, 0) + 1
-            if when and count == 1:
-                # LLDB takes a condition that it can't evaluate for true.
-                error = frame.EvaluateExpression(when).GetError()
-                said = error.GetCString() or "it fails"
-                words = re.search("<user expression [^ ]* (?:error: )?(.+)", said)
-                failed[point] = error.Fail() and (words[1] if words else said)
             if count % every or state["left"] < 0:
                 return state["left"] < 0
             thread = frame.GetThread()
             number = thread_of(thread)
             way = way_of(thread, frame) if depth else 0
             opened = [0]
-            if failed.get(point):
-                seen = [["the condition can't be evaluated: " + failed[point]] for _ in texts]
-            else:
-                seen = [read(frame, text, is_name, opened) for text, is_name in texts]
-            write([point, micros(), number, way, seen])
+            write([point, micros(), number, way, [read(frame, text, is_name, opened) for text, is_name in texts]])
         except Exception as error:
             write([point, micros(), 0, 0, [[str(error)] for _ in texts]])
         if state["left"]:
             state["left"] = state["left"] - 1 or -1
         return state["left"] < 0
 
-    def add(point, file, line, function, address, when, every, texts):
+    def is_wanted(frame, point, condition):
+        """Whether a condition is true. LLDB, which asks first where that changes nothing, takes one that fails for true,
+        and so the next one."""
+        when, names = condition
+        place = (frame.GetPC(), point)
+        if place in sure:
+            return True
+        if names and all(is_number(frame, name) for name in names) and not frame.GetFunction().GetIsOptimized():
+            sure.add(place)
+            return True
+        value = evaluated(frame, "!!(%s)" % when)
+        if not isinstance(value, list):
+            return value.GetValueAsUnsigned() != 0
+        if point not in failed:
+            failed.add(point)
+            said = re.search("<user expression [^ ]* (?:error: )?(.+)", value[0])
+            write(["w", point, said[1] if said else value[0]])
+        return False
+
+    def is_number(frame, name):
+        value = frame.FindVariable(name, dynamic)
+        return value.IsValid() and value.GetError().Success() and value.GetType().GetBasicType() in numbers
+
+    def names_in(when):
+        """The names in a condition that can't fail if they are numbers; none where it can."""
+        safe = re.fullmatch(r"(?:[\w\s<>=!&|^~()+-]|[/%]\s*[1-9]\d*)+", when)
+        return set(re.findall(r"\b[A-Za-z_]\w*", when)) if safe else set()
+
+    def add(point, file, line, function, address, when, is_pure, every, texts):
         if function:
             made = target.BreakpointCreateByName(function)
         elif address:
             made = target.BreakpointCreateByAddress(address)
         else:
             made = target.BreakpointCreateByLocation(file, line)
-        if when:
+        if when and is_pure:
             made.SetCondition(when)
-        points[made.GetID()] = (point, when, every, [(text, text.isidentifier()) for text in texts])
+        condition = when and (when, names_in(when) if is_pure else set())
+        points[made.GetID()] = (point, condition, every, [(text, text.isidentifier()) for text in texts])
         made.SetScriptCallbackFunction("bugeye_hook.hit")
         made_here.append(made)
         made.AddName("bugeye_%d" % point)
 
     def remove():
+        """Takes all of it away, also what tells of calls."""
         for made in made_here:
             target.BreakpointDelete(made.GetID())
-        made_here.clear()
+        for known in (made_here, points, entries, returns):
+            known.clear()
+        if not state.get("closed"):
+            state["closed"] = True
+            os.close(out)
 
     # -- calls: a breakpoint behind each function's prologue, one at each of its returns
 
     entries, returns, tables, told_calls, limit = {}, {}, {}, [0], [0]
     # Of each thread, the calls that are told and not left: their numbers, each with the address where its frame begins.
     open_calls = {}
-
-    def bare(name):
-        """A name without its parameters and without the hash of Rust."""
-        name = re.sub("::h[0-9a-f]{16}$", "", name)
-        level = 0
-        for at, letter in enumerate(name):
-            level += (letter == "<") - (letter == ">" and name[at - 1] != "-")
-            if letter == "(" and level == 0 and at and not name.startswith("(anonymous namespace)", at):
-                return name[:at]
-        return name
-
-    def last(name):
-        level, start = 0, 0
-        for at, letter in enumerate(name):
-            level += (letter == "<") - (letter == ">")
-            if level == 0 and name.startswith("::", at):
-                start = at + 2
-        return name[start:]
-
-    def is_own(file):
-        foreign = file.startswith(("/usr/", "/rustc/", "/lib/")) or "/.cargo/" in file or "/rustlib/" in file
-        return not foreign and os.path.isfile(file)
 
     def matching(globs):
         found = {}
@@ -303,7 +313,7 @@ def make(path, most, depth, plain):
             if symbol.GetType() != lldb.eSymbolTypeCode:
                 continue
             name = bare(symbol.GetName() or "")
-            if not name or name.startswith(("_GLOBAL__", "__static_initialization")):
+            if not name or is_made_up(name):
                 continue
             for glob, whole in wholes:
                 if whole.match(name) or "::" not in glob and whole.match(last(name)):
@@ -373,10 +383,10 @@ def make(path, most, depth, plain):
         return None
 
     def enter(frame, location, extra, internal):
-        if told_calls[0] >= limit[0]:
+        place = entries.get(location.GetBreakpoint().GetID())
+        if place is None or told_calls[0] >= limit[0]:
             return False
         frame = outer(frame)
-        place = entries[location.GetBreakpoint().GetID()]
         thread, base = thread_of(frame.GetThread()), frame.GetCFA()
         gone(thread, base, False)
         told_calls[0] += 1
@@ -389,10 +399,13 @@ def make(path, most, depth, plain):
         return False
 
     def leave(frame, location, extra, internal):
+        kind = returns.get(location.GetBreakpoint().GetID())
+        if kind is None:
+            return False
         call = gone(frame.GetThread().GetThreadID(), frame.GetSP() + (8 if on_stack else 0), True)
         if call is not None:
             try:
-                value = returned(frame, returns[location.GetBreakpoint().GetID()])
+                value = returned(frame, kind)
             except Exception as error:
                 value = [str(error)]
             write(["r", call, micros(), value])

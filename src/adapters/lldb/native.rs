@@ -67,7 +67,7 @@ pub const NATIVES: Natives = Natives {
 };
 
 /// What writes down hits, run by LLDB's own Python.
-const HOOK: &str = include_str!("hook.py");
+const HOOK: &str = concat!(include_str!("../hooks/common.py"), include_str!("hook.py"));
 
 /// `plain` where values are to be told as LLDB's own adapter does.
 pub fn prepare(hook: &Hook, plain: bool) -> Vec<String> {
@@ -82,7 +82,11 @@ pub fn set(point: &Point) -> Vec<String> {
         Place::Function { name, .. } => format!("None, 0, {}, None", python(name)),
         Place::Address(address) => format!("None, 0, None, {address}"),
     };
-    let when = point.when.as_deref().map_or_else(|| "None".into(), python);
+    // What may change the program is evaluated once at a pass, by the hook alone.
+    let when = point.when.as_deref().map_or_else(
+        || "None, False".into(),
+        |when| format!("{}, {}", python(when), if is_pure(when) { "True" } else { "False" }),
+    );
     let texts: Vec<String> = point.expressions.iter().map(|text| python(text)).collect();
     let add = format!(
         "script import bugeye_hook; bugeye_hook.add({}, {place}, {when}, {}, [{}])",
@@ -112,7 +116,7 @@ fn python(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '"' => out.push_str("\\x22"),
             '`' => out.push_str("\\x60"),
-            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
     }
@@ -209,6 +213,14 @@ mod tests {
         assert_eq!(values(old), [(2, None, Some("0".into()))]);
         let set = "Watchpoint created: Watchpoint 12: addr = 0x7f";
         assert_eq!((NATIVES.watch.unwrap().number)(set), Some(12));
+    }
+
+    #[test]
+    fn any_text_is_one_line_of_python() {
+        assert_eq!(
+            python("a\r\n\t\u{85}\0 \"b\" `c` \\ é"),
+            r#""a\u000d\u000a\u0009\u0085\u0000 \x22b\x22 \x60c\x60 \\ é""#
+        );
     }
 
     #[test]
