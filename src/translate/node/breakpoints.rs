@@ -489,9 +489,10 @@ fn condition(wishes: &[&Rc<Wish>], trace: Option<&Trace>) -> String {
     let conditions: Vec<String> = others.iter().filter_map(|wish| wish.condition.as_deref()).map(guarded).collect();
     let always = conditions.len() < others.len();
     let asked = traced.iter().filter_map(|wish| wish.point());
+    let is_only = wishes.len() == 1;
     let mut parts: Vec<String> =
-        asked.map(|point| trace.map_or("false", |trace| trace.condition(point)).to_string()).collect();
-    match (parts.as_slice(), others.is_empty()) {
+        asked.map(|point| trace.map_or("false", |trace| trace.condition(point, is_only)).to_string()).collect();
+    match (parts.as_slice(), is_only) {
         ([], _) => return if always { String::new() } else { conditions.join(" || ") },
         ([only], true) => return only.clone(),
         _ => {}

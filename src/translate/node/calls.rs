@@ -147,7 +147,7 @@ impl Bridge {
             placed.iter().find(is_it).map(|(site, _)| site.clone())
         };
         if let Some(site) = site {
-            self.entered_call(target, (&trace, &wanted), (pause, &site), function.clone()).await;
+            self.entered_call(target, &trace, pause, &site, function.clone()).await;
             // A function without a statement returns where it begins.
             if let Some(value) = params.pointer("/callFrames/0/returnValue") {
                 self.left(target, &trace, pause.frames.len(), &function, Some(value.clone())).await;
@@ -169,8 +169,9 @@ impl Bridge {
     async fn entered_call(
         &self,
         target: &Rc<Target>,
-        (trace, wanted): (&Trace, &Wanted),
-        (pause, site): (&Pause, &Site),
+        trace: &Trace,
+        pause: &Pause,
+        site: &Site,
         function: (String, Spot),
     ) {
         let Some(frame) = pause.frames.first() else { return };
@@ -201,7 +202,7 @@ impl Bridge {
             arguments.push(json!([name, value]));
         }
         let number = trace.calls.0.get() + 1;
-        if number > wanted.most || self.wishes.borrow().calls().is_none() {
+        if self.wishes.borrow().calls().is_none_or(|wanted| number > wanted.most) {
             // Another thread's was the last one, meanwhile.
             return;
         }

@@ -199,14 +199,14 @@
   const access = { get, primitive };
 
   // The way to a hit, as far as it tells one from another.
-  const wayHere = () => {
+  const wayHere = entry => {
     const holds = {}, before = ErrorOf.prepareStackTrace, limit = ErrorOf.stackTraceLimit;
     const had = getOwnPropertyDescriptor(ErrorOf, 'prepareStackTrace') !== undefined;
     let calls;
     try {
       ErrorOf.stackTraceLimit = config.frames * 4 + 16;
       ErrorOf.prepareStackTrace = (_, calls) => calls;
-      captureStackTrace(holds, hit);
+      captureStackTrace(holds, entry);
       calls = holds.stack;
     } finally {
       ErrorOf.stackTraceLimit = limit;
@@ -235,11 +235,14 @@
     left--;
     return `[${point.id},${round((now() + offset) * 1000)},${config.thread},${way},[`;
   };
-  const hit = (id, when, ...thunks) => {
+  const hit = (id, when, ...thunks) => guarded(id, when, thunks, undefined);
+  // The values are there.
+  const direct = (id, ...values) => guarded(id, 0, undefined, values);
+  const guarded = (id, when, thunks, values) => {
     // A condition that throws would be a hit that nobody sees.
     head = undefined;
     try {
-      return seen(id, when, thunks);
+      return seen(id, when, thunks, values);
     } catch {
       pending.push(head === undefined ? { point: id, outside: true } : { point: id, head, full: left <= 0 });
       return true;
@@ -253,7 +256,7 @@
     writeSync(out, `["w",${point.id},${stringify(why)}]\n`);
     point.failed = true;
   };
-  const seen = (id, when, thunks) => {
+  const seen = (id, when, thunks, values) => {
     if (left <= 0) {
       pending.push({ point: id, full: true });
       return true;
@@ -269,7 +272,7 @@
     }
     let way = 0, isNew = false;
     if (config.frames && (point.passes + 1) % point.every === 0) {
-      const here = wayHere();
+      const here = wayHere(values ? direct : hit);
       way = ways.get(here);
       if ((isNew = way === undefined)) ways.set(here, way = config.thread * 1e9 + ways.size + 1);
     }
@@ -279,7 +282,9 @@
     if (!point.hard) {
       try {
         line = head;
-        for (let index = 0; index < thunks.length; index++) line += (index ? ',' : '') + read(thunks[index]);
+        const { length } = values ?? thunks;
+        for (let index = 0; index < length; index++)
+          line += (index ? ',' : '') + (values ? stringify(shown(textOf(values[index]))) : read(thunks[index]));
         line += ']]\n';
       } catch {
         line = undefined;
@@ -296,6 +301,9 @@
     pending.push({ point: id, head, line, way: isNew ? way : undefined, full });
     return true;
   };
+  hit.now = direct;
+  hit.get = get;
+  hit.primitive = primitive;
   // What the debugger is to do, now that the thread is paused.
   hit.take = () => {
     const all = stringify(pending);

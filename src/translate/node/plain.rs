@@ -91,22 +91,34 @@ const OPERATORS: [(&str, bool); 23] = [
 
 /// What the hook gives an expression to read with.
 const READER: &str = "__b";
+/// The hook itself has the same.
+const HOOK: &str = "__bugeye__";
 
 /// The function that reads this expression in the frame of a hit; None where the debugger itself has to.
 pub fn function(expression: &str) -> Option<String> {
-    let mut parser = Parser { text: expression, at: 0, asks_numbers: false };
+    let body = written(expression, READER)?;
+    let parameter = if body.contains(READER) { READER } else { "()" };
+    // In brackets: the engine compiles it at once.
+    Some(format!("({parameter}=>{body})"))
+}
+
+/// The same without a function, for where no more than this is to be read: the engine has less to compile.
+pub fn value(expression: &str) -> Option<String> {
+    written(expression, HOOK)
+}
+
+fn written(expression: &str, reader: &'static str) -> Option<String> {
+    let mut parser = Parser { text: expression, at: 0, asks_numbers: false, reader };
     let mut body = parser.expression(0)?;
     parser.skip_space();
     if parser.at < expression.len() {
         return None;
     }
     if parser.asks_numbers {
-        parser = Parser { text: expression, at: 0, asks_numbers: true };
+        parser = Parser { text: expression, at: 0, asks_numbers: true, reader };
         body = parser.expression(0)?;
     }
-    let parameter = if body.contains(READER) { READER } else { "()" };
-    // In brackets: the engine compiles it at once.
-    Some(format!("({parameter}=>{body})"))
+    Some(body)
 }
 
 struct Parser<'a> {
@@ -114,6 +126,7 @@ struct Parser<'a> {
     at: usize,
     /// An operator turns its operands into numbers or texts.
     asks_numbers: bool,
+    reader: &'static str,
 }
 
 impl<'a> Parser<'a> {
@@ -227,14 +240,14 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 self.skip_space();
                 let name = self.name()?;
-                base = format!("{READER}.get({base},'{name}')");
+                base = format!("{}.get({base},'{name}')", self.reader);
             } else if rest.starts_with('[') {
                 self.at += 1;
                 let index = self.expression(depth + 1)?;
                 if !self.take("]") {
                     return None;
                 }
-                base = format!("{READER}.get({base},{index})");
+                base = format!("{}.get({base},{index})", self.reader);
             } else if rest.starts_with(['(', '`']) || rest.starts_with("?.") || rest.starts_with("=>") {
                 return None;
             } else {
@@ -242,7 +255,7 @@ impl<'a> Parser<'a> {
             }
         }
         let is_group = first == '(' && base.starts_with('(');
-        Some(if self.asks_numbers && !is_group { format!("{READER}.primitive({base})") } else { base })
+        Some(if self.asks_numbers && !is_group { format!("{}.primitive({base})", self.reader) } else { base })
     }
 
     fn name(&mut self) -> Option<&'a str> {
@@ -274,6 +287,9 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(function(text).as_deref(), Some(expected), "{text}");
+            let (_, body) = expected.trim_end_matches(')').split_once("=>").unwrap();
+            let value = value(text).unwrap();
+            assert_eq!(value.trim_end_matches(')'), body.replace("__b.", "__bugeye__.").as_str(), "{text}");
         }
     }
 

@@ -46,6 +46,9 @@ struct Point {
     /// What the hook calls to read the values; none where the debugger has to read them.
     #[serde(skip)]
     functions: Option<Vec<String>>,
+    /// The same without functions.
+    #[serde(skip)]
+    values: Vec<String>,
 }
 
 /// A trace under way.
@@ -56,7 +59,7 @@ pub struct Trace {
     began: f64,
     sink: RefCell<File>,
     /// The conditions of its points.
-    conditions: BTreeMap<u32, String>,
+    conditions: BTreeMap<u32, (String, String)>,
     /// Points whose condition could not be evaluated, which was told.
     failed: RefCell<BTreeSet<u32>>,
     /// Ways to hits that no hook has seen.
@@ -88,9 +91,10 @@ pub fn point_of(condition: Option<&str>) -> Option<u32> {
 }
 
 impl Trace {
-    /// The condition for the inspector.
-    pub fn condition(&self, point: u32) -> &str {
-        self.conditions.get(&point).map_or("false", String::as_str)
+    /// The condition for the inspector: an expression, or, where it is the only one of a place, a statement.
+    pub fn condition(&self, point: u32, is_only: bool) -> &str {
+        let of_point = self.conditions.get(&point);
+        of_point.map_or("false", |(expression, statement)| if is_only { statement } else { expression })
     }
 
     fn point(&self, id: u32) -> Option<&Point> {
@@ -117,7 +121,21 @@ impl Trace {
 }
 
 impl Point {
-    fn condition(&self) -> String {
+    /// As an expression and as a statement. Each pass compiles it anew, functions above all: the statement has none that
+    /// run, unless something can't be read.
+    fn condition(&self) -> (String, String) {
+        let expression = self.expression();
+        let is_plain = self.when.is_none() && self.functions.is_some();
+        let statement = if is_plain {
+            let words: Vec<String> = [self.id.to_string()].into_iter().chain(self.values.clone()).collect();
+            format!("try{{__bugeye__.now({})}}catch{{{expression}}}", words.join(","))
+        } else {
+            expression.clone()
+        };
+        (expression, statement)
+    }
+
+    fn expression(&self) -> String {
         let mut words = vec![self.id.to_string()];
         words.push(self.when.as_ref().map_or_else(|| "0".into(), |when| format!("()=>({when}\n)")));
         words.extend(self.functions.clone().unwrap_or_default());
@@ -144,6 +162,7 @@ impl Bridge {
                 Some(functions) if self.compile(&format!("[{}]", functions.join(","))).await.is_ok() => Some(functions),
                 _ => None,
             };
+            point.values = point.expressions.iter().filter_map(|text| plain::value(text)).collect();
         }
         // Whatever became of the last one.
         self.end_trace().await;
