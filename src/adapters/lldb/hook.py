@@ -10,7 +10,7 @@ def make(path, most, depth, plain):
     out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     clock, began = time.perf_counter_ns, time.perf_counter_ns()
     points, ways, threads, made_here, passes, state = {}, {}, {}, [], {}, {"left": most}
-    walks, missing, failed, sure = {}, {}, set(), set()
+    walks, missing, failed, sure, plain_numbers = {}, {}, set(), set(), set()
     target = lldb.debugger.GetSelectedTarget()
     dynamic = lldb.eDynamicDontRunTarget
     version = lldb.debugger.GetVersionString().partition("version ")[2].split(".")[0]
@@ -23,10 +23,13 @@ def make(path, most, depth, plain):
     most_functions = 1000
     names = "Bool Short UnsignedShort Int UnsignedInt Long UnsignedLong LongLong UnsignedLongLong Float Double"
     numbers = {getattr(lldb, "eBasicType" + name) for name in names.split()}
+    of_frame = (lldb.eValueTypeVariableLocal, lldb.eValueTypeVariableArgument)
     records = lldb.eTypeClassUnion | lldb.eTypeClassStruct | lldb.eTypeClassArray
 
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+
     def write(*lines):
-        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        text = "".join(encode(line) + "\n" for line in lines)
         os.write(out, text.encode("utf-8", "replace"))
 
     def micros():
@@ -157,13 +160,20 @@ def make(path, most, depth, plain):
                 return value
         return evaluated(frame, text)
 
-    def read(frame, text, is_name, opened):
+    def read(frame, place, text, is_name, opened):
+        if (place, text) in plain_numbers:
+            # The same variable as before: its type is no question.
+            shown = frame.FindVariable(text, dynamic).GetValue()
+            if shown is not None:
+                return shown
         value = find(frame, text, is_name)
         if isinstance(value, list):
             return value
         if value.GetType().GetBasicType() in numbers:
             shown = value.GetValue()
             if shown is not None:
+                if is_name and value.GetValueType() in of_frame:
+                    plain_numbers.add((place, text))
                 return shown
         return told(value, 0, opened)
 
@@ -239,8 +249,9 @@ def make(path, most, depth, plain):
             thread = frame.GetThread()
             number = thread_of(thread)
             way = way_of(thread, frame) if depth else 0
-            opened = [0]
-            write([point, micros(), number, way, [read(frame, text, is_name, opened) for text, is_name in texts]])
+            place, opened = frame.GetPC(), [0]
+            seen = [read(frame, place, text, is_name, opened) for text, is_name in texts]
+            write([point, micros(), number, way, seen])
         except Exception as error:
             write([point, micros(), 0, 0, [[str(error)] for _ in texts]])
         if state["left"]:
