@@ -312,7 +312,8 @@ impl Intake<'_> {
 
     fn enough_calls(&self) -> Option<End> {
         let most = self.plan.most_calls;
-        (most > 0 && self.calls.list.len() as u64 >= most).then(|| End::Enough(format!("{most} calls were seen")))
+        (most > 0 && self.calls.list.len() as u64 >= most)
+            .then(|| End::Enough(format!("{most} {} seen", if most == 1 { "call was" } else { "calls were" })))
     }
 
     async fn take(&mut self, hit: Hit) {
