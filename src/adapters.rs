@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Frame, Launch, Reason, Remote, Target};
+use crate::model::{Frame, Launch, Reason, Remote, Stdin, Target};
 pub use tracing::{Arm, Hook, Logs, Tracing};
 
 /// Everything Bugeye knows about one debug adapter.
@@ -273,6 +273,17 @@ pub struct Stdio {
     pub stdin: String,
     pub stdout: String,
     pub stderr: String,
+}
+
+impl Stdio {
+    /// Where the program's standard input comes from.
+    #[must_use]
+    pub fn input(&self, launch: &Launch) -> String {
+        match &launch.stdin {
+            Stdin::Interactive => self.stdin.clone(),
+            Stdin::File(path) => path.to_string_lossy().into_owned(),
+        }
+    }
 }
 
 /// How the names of a frame's arguments are asked for, and how they are read from the answer.

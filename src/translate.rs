@@ -169,6 +169,20 @@ impl Client {
         (Self { codec: Codec::default() }, asked)
     }
 
+    /// The same, where what is asked is one of several things that may happen; the client's leaving is another.
+    pub fn among<T: Send + 'static>(happen: std::sync::mpsc::Sender<T>, asked: fn(Message) -> T, left: T) -> Self {
+        let (client, mut asks) = Self::on_standard_streams();
+        std::thread::spawn(move || {
+            while let Some(message) = asks.blocking_recv() {
+                if happen.send(asked(message)).is_err() {
+                    return;
+                }
+            }
+            let _ = happen.send(left);
+        });
+        client
+    }
+
     /// Answers a request.
     pub fn answer(&mut self, request_seq: i64, command: &str, result: Result<Value, String>) {
         let (success, message, body) = match result {

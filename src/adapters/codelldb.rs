@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Adapter, Arm, Find, Found, Install, Natives, Quirks, Stdio, Tracing, Watching, Way, lldb};
 use crate::dap::types::StoppedBody;
-use crate::model::{Launch, Stdin};
+use crate::model::Launch;
 
 /// The expression whose value is the answer of a command, in the frame that is asked about.
 macro_rules! native {
@@ -42,7 +42,7 @@ pub const CODELLDB: Adapter = Adapter {
     },
     way: Way::Streams,
     command,
-    adapter_env,
+    adapter_env: super::gdb::adapter_env,
     adapter_id: "codelldb",
     launch,
     attach: |pid, _| json!({ "pid": pid, "stopOnEntry": true, "expressions": "native", "initCommands": SETTINGS }),
@@ -114,18 +114,8 @@ fn command(found: &Found) -> Vec<String> {
     argv
 }
 
-/// Neither the user's `.lldbinit` nor what is meant for the user's own Python.
-fn adapter_env(_: &Found, empty_home: &str) -> Vec<(String, String)> {
-    let mut env = vec![("HOME".to_string(), empty_home.to_string())];
-    env.extend(["PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"].map(|name| (name.to_string(), String::new())));
-    env
-}
-
 fn launch(launch: &Launch, stdio: &Stdio) -> Value {
-    let stdin = match &launch.stdin {
-        Stdin::Interactive => stdio.stdin.clone(),
-        Stdin::File(path) => path.to_string_lossy().into_owned(),
-    };
+    let stdin = stdio.input(launch);
     let mut init = SETTINGS.map(String::from).to_vec();
     for (name, path) in [("input", &stdin), ("output", &stdio.stdout), ("error", &stdio.stderr)] {
         init.push(format!("settings set target.{name}-path {}", lldb::word(path)));

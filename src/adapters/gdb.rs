@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Adapter, Find, Found, Install, Least, Quirks, Reach, Stdio, Way};
-use crate::model::{Launch, Stdin};
+use crate::model::Launch;
 
 pub const GDB: Adapter = Adapter {
     id: "gdb",
@@ -104,8 +104,8 @@ fn command(found: &Found) -> Vec<String> {
     argv
 }
 
-/// Python inside gdb would import what the user's own Python does.
-fn adapter_env(_: &Found, empty_home: &str) -> Vec<(String, String)> {
+/// Without the user's `.gdbinit` or `.lldbinit`; Python inside a debugger would import what the user's own does.
+pub(super) fn adapter_env(_: &Found, empty_home: &str) -> Vec<(String, String)> {
     let mut env = vec![("HOME".to_string(), empty_home.to_string())];
     env.extend(["PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"].map(|name| (name.to_string(), String::new())));
     env
@@ -113,10 +113,7 @@ fn adapter_env(_: &Found, empty_home: &str) -> Vec<(String, String)> {
 
 /// The program itself is named by a command before this, so that its symbols are there when breakpoints are set.
 fn launch(launch: &Launch, stdio: &Stdio) -> Value {
-    let stdin = match &launch.stdin {
-        Stdin::Interactive => stdio.stdin.clone(),
-        Stdin::File(path) => path.to_string_lossy().into_owned(),
-    };
+    let stdin = stdio.input(launch);
     let mut env: serde_json::Map<String, Value> =
         launch.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect();
     env.insert(STREAMS.into(), Value::String(format!("{stdin}\n{}\n{}", stdio.stdout, stdio.stderr)));

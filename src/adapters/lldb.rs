@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Adapter, Find, Found, Install, Quirks, Reach, Stdio, Way};
 use crate::dap::types::StoppedBody;
-use crate::model::{Launch, Remote, Stdin};
+use crate::model::{Launch, Remote};
 
 pub const LLDB: Adapter = Adapter {
     id: "lldb-dap",
@@ -94,10 +94,7 @@ fn adapter_env(_: &Found, empty_home: &str) -> Vec<(String, String)> {
 }
 
 fn launch(launch: &Launch, stdio: &Stdio) -> Value {
-    let stdin = match &launch.stdin {
-        Stdin::Interactive => stdio.stdin.clone(),
-        Stdin::File(path) => path.to_string_lossy().into_owned(),
-    };
+    let stdin = stdio.input(launch);
     let mut init = vec![
         format!("settings set target.input-path {}", word(&stdin)),
         format!("settings set target.output-path {}", word(&stdio.stdout)),

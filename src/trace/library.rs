@@ -83,6 +83,8 @@ pub struct Options {
 /// let options = Options { cwd: Some(folder.clone()), ..Options::default() };
 /// # let target = option_env!("CARGO_TARGET_DIR").unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/target"));
 /// # let options = Options { bugeye: Some(std::path::Path::new(target).join("debug/bugeye")), ..options };
+/// # let paths = bugeye::paths::Paths::resolve()?;
+/// # let was_running = bugeye::client::connect(&paths)?.is_some();
 ///
 /// let watched = [WatchPoint::new("i", "loop.py:3"), WatchPoint::new("total", "loop.py:3")];
 /// let seen = runtime_feedback(&["python3", "loop.py"], None, &watched, &["loop.py:1"], &options)?;
@@ -91,6 +93,9 @@ pub struct Options {
 /// assert_eq!(values, ["0", "0", "1", "0", "2", "1"]);
 /// assert_eq!(seen.breakpoints["loop.py:1"], ["<module>() @ loop.py:1"]);
 /// # std::fs::remove_dir_all(&folder)?;
+/// # if !was_running && let Some(mut daemon) = bugeye::client::connect(&paths)? {
+/// #     assert!(daemon.end_if_idle()?, "the daemon that was started for this has a session left");
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -103,10 +108,8 @@ pub fn runtime_feedback<S: AsRef<OsStr>>(
     places: &[&str],
     options: &Options,
 ) -> Result<RuntimeFeedback, Failure> {
-    let mut child = options
-        .prepared(command, stdin.is_some(), watchpoints, places)
-        .spawn()
-        .map_err(|error| Failure::io("run bugeye", &error).hint("is it installed, and on the PATH?"))?;
+    let mut child =
+        options.prepared(command, stdin.is_some(), watchpoints, places).spawn().map_err(|error| not_run(&error))?;
     if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), stdin) {
         // Should it end early, its answer says why.
         let _ = pipe.write_all(bytes);
@@ -127,14 +130,16 @@ pub async fn runtime_feedback_async<S: AsRef<OsStr>>(
 ) -> Result<RuntimeFeedback, Failure> {
     use tokio::io::AsyncWriteExt as _;
     let prepared = options.prepared(command, stdin.is_some(), watchpoints, places);
-    let mut child = tokio::process::Command::from(prepared)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| Failure::io("run bugeye", &error).hint("is it installed, and on the PATH?"))?;
+    let mut child =
+        tokio::process::Command::from(prepared).kill_on_drop(true).spawn().map_err(|error| not_run(&error))?;
     if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), stdin) {
         let _ = pipe.write_all(bytes).await;
     }
     read(&child.wait_with_output().await.map_err(|error| Failure::io("wait for bugeye", &error))?)
+}
+
+fn not_run(error: &std::io::Error) -> Failure {
+    Failure::io("run bugeye", error).hint("is it installed, and on the PATH?")
 }
 
 impl Options {

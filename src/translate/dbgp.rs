@@ -95,17 +95,8 @@ struct Translator<'a> {
 
 impl<'a> Translator<'a> {
     fn run(asked: &'a Asked, dialect: &'static Dialect) -> u8 {
-        let (client, mut asks) = Client::on_standard_streams();
         let (happen, happenings) = channel();
-        let forward = happen.clone();
-        std::thread::spawn(move || {
-            while let Some(message) = asks.blocking_recv() {
-                if forward.send(Happening::Asked(message)).is_err() {
-                    return;
-                }
-            }
-            let _ = forward.send(Happening::Left);
-        });
+        let client = Client::among(happen.clone(), Happening::Asked, Happening::Left);
         let mut translator = Self {
             asked,
             dialect,
