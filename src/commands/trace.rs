@@ -114,6 +114,12 @@ impl Trace {
         let mut points = Vec::new();
         for text in &self.at {
             let (place, expressions) = split(text);
+            if let Some((place, rest)) = place.split_once(char::is_whitespace)
+                && place.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok())
+            {
+                return Err(Failure::usage(format!("`{text}` has no colon after its place"))
+                    .hint(format!("write --at '{place}: {}'", rest.trim())));
+            }
             let resolved = places::resolve(place, &cx.caller.cwd)?;
             notes.extend(resolved.note);
             points.push(Point { expressions, ..self.point(points.len(), resolved.place, place) });

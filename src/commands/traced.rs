@@ -138,7 +138,10 @@ impl Traced {
                 place: point.asked.clone(),
                 hits,
                 moved_to: of(BindingState::Moved).and_then(|binding| binding.line),
-                why: of(BindingState::Pending).filter(|_| hits == 0).and_then(|binding| binding.why.clone()),
+                // Where any name is taken for a function, one that was not called is no mistake.
+                why: of(BindingState::Pending)
+                    .filter(|binding| hits == 0 && binding.why.as_deref() != live.adapter.quirks.any_function)
+                    .and_then(|binding| binding.why.clone()),
                 courses,
             }
         });

@@ -86,6 +86,9 @@ fn a_place_that_is_never_reached_has_an_empty_list() {
     assert_eq!(run.code, 0, "{run}");
     let expected = json!({ "watchpoints": { place.as_str(): [] }, "breakpoints": { place.as_str(): [] } });
     assert_eq!(serde_json::from_str::<Value>(&run.stdout).unwrap(), expected);
+    // Nor is a function a mistake that is not called.
+    let result = bug.json(&["trace", "--at", "unused: n", "--", "python3", &bug.path("never.py")]);
+    assert_eq!((&result["total"], &result["exit"]["code"]), (&json!(0), &json!(0)));
 }
 
 #[test]

@@ -80,6 +80,8 @@ fn what_can_t_be_set_is_an_error_with_advice() {
     let run = bug.run(&["trace", "--at", "no_such_function: i", "--", &program("c/loop_basic.c")]);
     run.fails(1, "no_such_function can't be traced");
     has(&run.stderr, &["hint: "]);
+    let run = bug.run(&["trace", "--at", "loop_basic.c:6 i", "--", &program("c/loop_basic.c")]);
+    run.fails(2, "--at 'loop_basic.c:6: i'");
     let run = bug.run(&["trace", "--", &program("c/loop_basic.c")]);
     run.fails(2, "--at");
     let run = bug.run(&["trace", "--at", "loop_basic.c:6: i"]);
