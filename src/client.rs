@@ -217,6 +217,20 @@ impl Connection {
         })
     }
 
+    /// What closes this connection, from another thread.
+    pub fn closer(&self) -> Result<impl Fn() + Send + use<>, Failure> {
+        let stream = self.stream.try_clone().map_err(|error| Failure::io("share the connection", &error))?;
+        Ok(move || drop(stream.shutdown(std::net::Shutdown::Both)))
+    }
+
+    /// Keeps the sessions that `who` starts only as long as this connection lives, and the configured time after it.
+    pub fn lease(mut self, who: &str) -> Result<Self, Failure> {
+        let request = request(1, "lease", json!({ "who": who }));
+        let line = serde_json::to_string(&request).map_err(|error| Failure::internal(error.to_string()))?;
+        self.stream.write_all(format!("{line}\n").as_bytes()).map_err(|error| Failure::io("speak to the daemon", &error))?;
+        Ok(self)
+    }
+
     /// Ends the daemon and its sessions; answers how many there were.
     pub fn shut_down(&mut self) -> Result<usize, Failure> {
         let answer = self.ask(&request(1, "shutdown", Value::Null), &mut |_| {})?;

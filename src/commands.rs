@@ -31,6 +31,7 @@ pub mod jump;
 pub mod locals;
 pub mod looking;
 pub mod man;
+pub mod mcp;
 pub mod memory;
 pub mod modules;
 pub mod next;
@@ -301,6 +302,7 @@ pub const CATALOGUE: &[Entry] = &[
     local::<config::Config>(),
     local::<completions::Completions>(),
     bare::<man::Man>(),
+    bare::<mcp::Mcp>(),
     bare::<schema::Schema>(),
 ];
 

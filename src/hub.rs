@@ -68,6 +68,8 @@ pub struct Live {
     pub project: PathBuf,
     pub adapter: &'static Adapter,
     pub blueprint: launch::Blueprint,
+    /// Who started it.
+    pub owner: String,
     pub started: u64,
     pub handle: Handle,
     pub stdin: Option<PathBuf>,

@@ -32,6 +32,8 @@ pub mod launch_config;
 pub mod locate;
 /// The daemon's own log, which turns over.
 pub mod log;
+/// The MCP server, for agents.
+pub mod mcp;
 /// The nouns: plain data that every layer shares.
 pub mod model;
 /// The known word that a mistyped one is nearest to.

@@ -2,23 +2,63 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
 use super::words::{self, Meaning};
-use super::{root, umask, with_name};
+use super::{LocalContext, root, umask, with_name};
 use crate::client;
-use crate::commands::CATALOGUE;
+use crate::commands::{CATALOGUE, Run};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::render::Page;
-use crate::wire::{Caller, PROTOCOL, Request};
+use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
+
+/// Ends the wait of somebody who types, from another thread.
+#[derive(Clone, Default)]
+pub struct Stopper(Arc<Mutex<Waits>>);
+
+#[derive(Default)]
+struct Waits {
+    stopped: bool,
+    close: Option<Box<dyn Fn() + Send>>,
+}
+
+impl std::fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stopper")
+    }
+}
+
+impl Stopper {
+    /// Gives up the wait, and what is typed after it.
+    pub fn stop(&self) {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.stopped = true;
+        if let Some(close) = waits.close.take() {
+            close();
+        }
+    }
+
+    fn guards(&self, close: impl Fn() + Send + 'static) -> Result<(), Failure> {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waits.stopped {
+            return Err(Failure::refused("cancelled"));
+        }
+        waits.close = Some(Box::new(close));
+        Ok(())
+    }
+}
 
 /// Somebody who types in a folder.
 #[derive(Debug)]
 pub struct Typist<'a> {
     paths: &'a Paths,
     cwd: PathBuf,
+    who: String,
+    stopper: Stopper,
     /// The session of the replies so far, which the next command is about.
     pub session: Option<String>,
     pub via: Option<String>,
@@ -27,11 +67,30 @@ pub struct Typist<'a> {
 impl<'a> Typist<'a> {
     #[must_use]
     pub fn new(paths: &'a Paths, cwd: &Path) -> Self {
-        Self { paths, cwd: cwd.to_path_buf(), session: None, via: None }
+        let who = format!("cli:{}", std::process::id());
+        Self { paths, cwd: cwd.to_path_buf(), who, stopper: Stopper::default(), session: None, via: None }
     }
 
-    /// Carries out a command of the daemon; answers its result and how that reads.
+    /// Types for somebody else.
+    #[must_use]
+    pub fn whom(mut self, who: &str) -> Self {
+        self.who = who.to_string();
+        self
+    }
+
+    #[must_use]
+    pub fn stopped_by(mut self, stopper: Stopper) -> Self {
+        self.stopper = stopper;
+        self
+    }
+
+    /// Carries out a command; answers its result and how that reads.
     pub fn ask(&mut self, typed: &[&str]) -> Result<(Value, String), Failure> {
+        self.ask_with(typed, &mut |_| {})
+    }
+
+    /// As [`Typist::ask`]; what is told on the way goes to `progress`.
+    pub fn ask_with(&mut self, typed: &[&str], progress: &mut dyn FnMut(String)) -> Result<(Value, String), Failure> {
         let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
         let Meaning::Command(entry, words) = words::understand(&typed, CATALOGUE)? else {
             return Err(Failure::internal("no command was typed"));
@@ -42,15 +101,35 @@ impl<'a> Typist<'a> {
             return Err(Failure::internal("no command was found in what was typed"));
         };
         let args = (entry.parse)(arguments).map_err(misread)?;
-        let ctx = Caller {
-            cwd: self.cwd.clone(),
-            session: self.session.clone(),
-            who: format!("cli:{}", std::process::id()),
-            env: entry.spawns.then(environment),
-            umask: entry.spawns.then(umask),
+        let answer = match entry.run {
+            Run::Daemon(_) => {
+                let ctx = Caller {
+                    cwd: self.cwd.clone(),
+                    session: self.session.clone(),
+                    who: self.who.clone(),
+                    env: entry.spawns.then(environment),
+                    umask: entry.spawns.then(umask),
+                };
+                let request = Request { v: PROTOCOL, id: 1, cmd: entry.name.to_string(), args, ctx };
+                let mut connection = client::connect_or_start(self.paths)?;
+                self.stopper.guards(connection.closer()?)?;
+                connection.ask(&request, &mut |part| {
+                    if let Line::Progress { text, .. } = part {
+                        progress(text);
+                    }
+                })?
+            }
+            Run::Local(run) => {
+                let config = Config::load(self.paths)?;
+                config.register_adapters();
+                let context =
+                    LocalContext { paths: self.paths.clone(), config, json: false, session: self.session.clone() };
+                Answer::new(run(args, &context))
+            }
+            Run::Bare(_) => {
+                return Err(Failure::unsupported(format!("`{}` is for the command line alone", entry.name)));
+            }
         };
-        let request = Request { v: PROTOCOL, id: 1, cmd: entry.name.to_string(), args, ctx };
-        let answer = client::connect_or_start(self.paths)?.ask(&request, &mut |_| {})?;
         self.session = answer.session.clone().or(self.session.take());
         self.via = answer.via.clone().or(self.via.take());
         if let Some(failure) = answer.error {

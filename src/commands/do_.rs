@@ -55,7 +55,7 @@ impl Bare for Do {
 }
 
 /// Words of each command, with quotes as a shell has them; `#` begins a comment at the start of a word.
-fn split(text: &str) -> Result<Vec<Vec<String>>, Failure> {
+pub(crate) fn split(text: &str) -> Result<Vec<Vec<String>>, Failure> {
     let mut commands = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Counted, Ending, Server};
 use crate::commands::{Run, Running};
 use crate::failure::Failure;
-use crate::hub::{Context, Part};
+use crate::hub::{Context, Hub, Part};
 use crate::log;
 use crate::wire::{Answer, Final, Line, MAX_LINE, PROTOCOL, Request};
 
@@ -149,6 +149,11 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
     let mut told = None;
     let answer = match name.as_str() {
         "hello" => Answer::new(Ok(hello(&server))),
+        "lease" => {
+            let who = request.args["who"].as_str().unwrap_or_default().to_string();
+            let _lease = Lease { hub: Arc::clone(&server.hub), who };
+            std::future::pending().await
+        }
         "shutdown" => Answer::new(shutdown(&server, &request.args, &mut told).await),
         _ if request.v != PROTOCOL => Answer::new(Err(mismatch(request.v))),
         _ => carry_out(&server, request, &writer, cancelled).await,
@@ -161,6 +166,28 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
     write(&writer, &Line::Final(Final { id, answer })).await;
     if let Some(told) = told {
         let _ = told.send(());
+    }
+}
+
+/// Held while the connection lives that it was asked for on.
+struct Lease {
+    hub: Arc<Hub>,
+    who: String,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.hub.config.mcp_on_close() == "keep" || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let (hub, who) = (Arc::clone(&self.hub), std::mem::take(&mut self.who));
+        tokio::spawn(async move {
+            tokio::time::sleep(hub.config.mcp_grace()).await;
+            for live in hub.sessions().into_iter().filter(|live| live.owner == who) {
+                log::info(format!("{} is ended: {who} has gone", live.alias));
+                hub.end(&live, false).await;
+            }
+        });
     }
 }
 

@@ -244,6 +244,7 @@ impl Hub {
             record,
             project: project.to_path_buf(),
             adapter,
+            owner: cx.caller.who.clone(),
             started: crate::store::write::now_ms(),
             handle,
             stdin: (launched && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),
