@@ -49,7 +49,8 @@ pub fn serve(paths: &Paths, structured: bool, address: SocketAddr) -> Result<(),
             Failure::io(format!("listen at {address}"), &error).hint("port 0 takes any that is free")
         })?;
         let address = listener.local_addr().map_err(|error| Failure::io("see the address", &error))?;
-        print(&format!("listening: http://{address}{PATH}\ntoken: {token}\n"))?;
+        let shown = if std::env::var_os(TOKEN).is_some() { TOKEN } else { &token };
+        print(&format!("listening: http://{address}{PATH}\ntoken: {shown}\n"))?;
         let gate = Arc::new(Gate::new(address, &token));
         let service = service(Server::new(paths, structured));
         tokio::select! {
