@@ -107,13 +107,10 @@ async fn accept(listener: TcpListener, gate: Arc<Gate>, service: Service) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                // Out of descriptors, most likely: others have to go first.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, most likely: others have to go first.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
         };
         let (gate, service) = (Arc::clone(&gate), service.clone());
         tokio::spawn(async move {
