@@ -49,7 +49,8 @@ pub fn serve(paths: &Paths, structured: bool, address: SocketAddr) -> Result<(),
             Failure::io(format!("listen at {address}"), &error).hint("port 0 takes any that is free")
         })?;
         let address = listener.local_addr().map_err(|error| Failure::io("see the address", &error))?;
-        print(&format!("listening: http://{address}{PATH}\ntoken: {token}\n"))?;
+        let shown = if std::env::var_os(TOKEN).is_some() { TOKEN } else { &token };
+        print(&format!("listening: http://{address}{PATH}\ntoken: {shown}\n"))?;
         let gate = Arc::new(Gate::new(address, &token));
         let service = service(Server::new(paths, structured));
         tokio::select! {
@@ -106,13 +107,10 @@ async fn accept(listener: TcpListener, gate: Arc<Gate>, service: Service) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                // Out of descriptors, most likely: others have to go first.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, most likely: others have to go first.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
         };
         let (gate, service) = (Arc::clone(&gate), service.clone());
         tokio::spawn(async move {

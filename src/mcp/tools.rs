@@ -537,6 +537,21 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_names_every_tool_and_argument() {
+        let page = include_str!("../../docs/mcp.md");
+        for tool in TOOLS {
+            let line = page.lines().find(|line| line.starts_with(&format!("| `{}`", tool.name))).unwrap_or(tool.name);
+            let told: Vec<&str> = line.rsplit(" | ").next().unwrap().split('`').skip(1).step_by(2).collect();
+            let properties: Map<String, Value> = serde_json::from_str(tool.properties).unwrap();
+            let mut known: Vec<&str> = properties.keys().map(String::as_str).collect();
+            let mut told = told.clone();
+            known.sort_unstable();
+            told.sort_unstable();
+            assert_eq!(told, known, "{}", tool.name);
+        }
+    }
+
+    #[test]
     fn calls_are_the_words_that_a_user_would_type() {
         let run = json!({ "command": "python3 'my app.py' 3", "break": ["app.py:7"], "wait": 5 });
         assert_eq!(good("debug_run", &run), ["run --break=app.py:7 --wait=5 -- python3 my app.py 3"]);
