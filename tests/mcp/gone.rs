@@ -29,7 +29,9 @@ fn is_alive(pid: i32) -> bool {
 
 /// Every process below the daemon: supervisors, adapters, programs and what those started.
 fn owned(bug: &Bug) -> Vec<i32> {
-    let daemon = i32::try_from(bug.json(&["daemon", "status"])["pid"].as_i64().unwrap()).unwrap();
+    // Nobody has given a command yet, perhaps: then there is none.
+    let Some(daemon) = bug.json(&["daemon", "status"])["pid"].as_i64() else { return Vec::new() };
+    let daemon = i32::try_from(daemon).unwrap();
     let parent = |pid: i32| -> Option<i32> {
         let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         line.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()

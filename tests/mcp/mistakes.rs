@@ -26,7 +26,7 @@ fn wrong_arguments_are_answered_with_advice() {
             &["no argument `comand`", "did you mean `command`?"],
         ),
         ("debug_inspect", json!({ "colour": "red" }), &["no argument `colour`", "what"]),
-        ("debug_run", json!({}), &["nothing to debug was named", "command"]),
+        ("debug_run", json!({}), &["nothing to debug was named", "hint: bugeye run -- "]),
         ("debug_run", json!({ "command": 7.5, "hold": "yes" }), &["`hold`", "true or false", "\"yes\""]),
         ("debug_run", json!({ "command": { "program": "loop.py" } }), &["`command`", "list", "program"]),
         ("debug_run", json!({ "command": [["loop.py"]] }), &["`command`", "list of texts"]),
@@ -90,7 +90,7 @@ fn a_session_that_is_over_is_advice_too() {
 #[test]
 fn lines_that_are_no_requests() {
     let bug = Bug::new("c");
-    let lines: [&[u8]; 12] = [
+    let lines: [&[u8]; 13] = [
         b"this is not JSON",
         b"{\"jsonrpc\":\"2.0\",\"id\":",
         b"",
@@ -103,6 +103,7 @@ fn lines_that_are_no_requests() {
         br#"{"jsonrpc":"2.0","id":7001,"method":"tools/fly","params":{}}"#,
         br#"{"jsonrpc":"2.0","method":"notifications/unheard_of"}"#,
         br#"{"jsonrpc":"2.0","id":7002,"result":{}}"#,
+        br#"{"jsonrpc":"2.0","id":7003,"method":"tools/call","params":[1]}"#,
     ];
     for line in lines {
         let mut client = Pipe::new(&bug);
@@ -119,15 +120,15 @@ fn lines_that_are_no_requests() {
             assert!(answer["error"]["message"].is_string(), "{shown:?}: {answer}");
         }
     }
-    // Parameters that can't be read are errors of the protocol, with the id of the request.
-    let mut client = Pipe::new(&bug);
-    for params in
-        [json!({}), json!({ "name": 7 }), json!({ "name": "debug_sessions", "arguments": "none" }), json!([1])]
-    {
-        let answer = client.ask("tools/call", params.clone());
-        assert!(answer["error"]["message"].is_string(), "{params}: {answer}");
+    // A call that is none by its form is told so, in both eras.
+    for mut client in [Pipe::new(&bug), Pipe::stateless(&bug)] {
+        for params in [json!({}), json!({ "name": 7 }), json!({ "name": "debug_sessions", "arguments": "none" })] {
+            let (text, mistake) = crate::pipe::text_of(&client.ask("tools/call", params));
+            assert!(mistake, "{text}");
+            has(&text, &["`name` of a tool", "`arguments`"]);
+        }
+        has(&client.ok("debug_sessions", json!({ "action": null })), &["no sessions"]);
     }
-    has(&client.ok("debug_sessions", json!({})), &["no sessions"]);
 }
 
 /// The most memory that a process has had.
