@@ -173,7 +173,8 @@ fn responses_items(request: &Request, turn: &Turn) -> Vec<Value> {
         return vec![json!({"type": "message", "id": id, "role": "assistant", "content": content})];
     }
     let item = |(index, call): (usize, &Call)| {
-        let (id, call_id) = (format!("fc_{:03}_{index}", request.number), format!("call_{:03}_{index}", request.number));
+        let (id, call_id) =
+            (format!("fc_{:03}_{index}", request.number), format!("call_{:03}_{index}", request.number));
         let mut item = json!({"type": "function_call", "id": id, "call_id": call_id, "name": call.tool});
         item["arguments"] = json!(call.input.to_string());
         let spaces = list(&request.body["tools"]).filter(|tool| tool["type"] == "namespace");

@@ -26,16 +26,41 @@ use std::time::{Duration, Instant};
 use model::{Model, Request, Turn};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use support::{Bug, agents, fixtures, has, lacks, until};
+use support::{Bug, agents, has, lacks, until};
 
 /// An agent that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(90);
 
 const PROGRAM: &str = include_str!("../fixtures/python/average.py");
 
+const SKILL: &str = include_str!("../../plugin/skills/bugeye/SKILL.md");
+
 /// The tools that `bugeye mcp` has.
-const TOOLS: [&str; 10] =
-    ["run", "trace", "break", "continue", "inspect", "eval", "input", "sessions", "do", "setup"];
+const TOOLS: [&str; 10] = ["run", "trace", "break", "continue", "inspect", "eval", "input", "sessions", "do", "setup"];
+
+/// Its model is ours; it asks nobody for plugins, updates or a person's leave, and tells nobody.
+const SETTINGS_OF_CODEX: &str = r#"
+model = "none"
+model_provider = "test"
+approval_policy = "never"
+sandbox_mode = "read-only"
+check_for_update_on_startup = false
+
+[features]
+plugins = false
+apps = false
+
+[analytics]
+enabled = false
+
+[model_providers.test]
+name = "test"
+base_url = "URL/v1"
+wire_api = "responses"
+supports_websockets = false
+env_key = "TEST_KEY"
+
+"#;
 
 /// A new home for an agent, with a project in it.
 struct World {
@@ -68,17 +93,21 @@ impl World {
     }
 
     /// An agent in the project, with nothing of the caller's but the PATH, on which `bugeye` is.
-    fn agent(&self, name: &str) -> Command {
+    fn agent(&self, name: &str, model: &Model) -> Command {
         let bugeye = Path::new(env!("CARGO_BIN_EXE_bugeye")).parent().unwrap();
         let path = format!("{}:{}", bugeye.display(), std::env::var("PATH").unwrap());
         let mut command = Command::new(agents::program(name));
         command.current_dir(&self.project).env_clear().env("PATH", path).env("HOME", &self.home);
         command.env("BUGEYE_HOME", self.bug.home()).env("TMPDIR", &self.home);
+        // Whatever it has to say to others than the model, it says to the model.
+        for proxy in ["HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"] {
+            command.env(proxy, model.url()).env("NO_PROXY", "127.0.0.1");
+        }
         command
     }
 
     fn claude(&self, model: &Model, words: &[&str]) -> Went {
-        let mut command = self.agent("claude");
+        let mut command = self.agent("claude", model);
         command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "none");
         command.env("CLAUDE_CONFIG_DIR", self.home.join("claude"));
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
@@ -92,14 +121,9 @@ impl World {
 
     /// Codex gives servers few variables of its own; what is in `config` is the user's.
     fn codex(&self, model: &Model, config: &str) -> Went {
-        let settings = format!(
-            "model = \"none\"\nmodel_provider = \"test\"\napproval_policy = \"never\"\nsandbox_mode = \"read-only\"\n\
-             check_for_update_on_startup = false\n[analytics]\nenabled = false\n[model_providers.test]\nname = \"test\"\n\
-             base_url = \"{}/v1\"\nwire_api = \"responses\"\nsupports_websockets = false\nenv_key = \"TEST_KEY\"\n{config}",
-            model.url()
-        );
+        let settings = SETTINGS_OF_CODEX.replace("URL", &model.url()) + config;
         fs::write(self.home.join("codex/config.toml"), settings).unwrap();
-        let mut command = self.agent("codex");
+        let mut command = self.agent("codex", model);
         command.env("CODEX_HOME", self.home.join("codex")).env("TEST_KEY", "none");
         command.args(["exec", "--skip-git-repo-check", "Why is the average wrong?"]);
         went(command)
@@ -162,7 +186,12 @@ fn debugged(went: &Went, model: &Model, turns: usize) -> Vec<Request> {
     let last = requests.last().map(|request| format!("{:?}", request.answers())).unwrap_or_default();
     assert_eq!(went.code, Some(0), "{}\nthe model knew: {last}", went.output);
     has(&went.output, &["The last value is not in the sum."]);
-    assert_eq!(requests.len(), turns, "{:?}\nthe model knew: {last}", model.others());
+    assert_eq!(requests.len(), turns, "the model knew: {last}");
+    let sessions =
+        requests.iter().map(|request| request.header("x-claude-code-session-id").or(request.header("session-id")));
+    let sessions: Vec<&str> = sessions.map(|session| session.expect("a request names its session")).collect();
+    assert!(sessions.iter().all(|session| *session == sessions[0]), "{sessions:?}");
+    assert!(model.others().is_empty(), "it would speak to others: {:?}", model.others());
     let answers = requests[turns - 1].answers();
     let [stop, values] = &answers[answers.len() - 2..] else { panic!("{answers:?}") };
     assert_eq!(&requests[turns - 2].answers()[answers.len() - 2], stop, "the stop came at once");
@@ -206,5 +235,90 @@ fn claude_code_debugs_with_an_entry_on_its_command_line() {
     let names = TOOLS.map(|name| format!("\nmcp__bugeye__debug_{name}\n"));
     has(&requests[0].text(), &names.each_ref().map(String::as_str));
     has(&requests[0].text(), &["## bugeye\nA real debugger."]);
+    world.nothing_is_left();
+}
+
+/// The user has said yes to the project's server, as Claude Code asks when it is first seen.
+const YES_OF_CLAUDE: &str = r#"{"enabledMcpjsonServers": ["bugeye"]}"#;
+
+/// What is the user's to say of the server: where Bugeye is at home, in this test, and that every tool may run. By itself
+/// Codex asks a person about each call of a tool that may change something.
+fn allowed_by_codex(world: &World) -> String {
+    let env = format!("env = {{ BUGEYE_HOME = {:?} }}", world.home_of_bugeye());
+    format!("[mcp_servers.bugeye]\n{env}\ndefault_tools_approval_mode = \"approve\"\n")
+}
+
+/// What `bugeye init --project` writes for an agent: its MCP entry, and the skill.
+fn init(world: &World, agent: &str) {
+    let (entry, skills) = match agent {
+        "claude" => (".mcp.json", ".claude/skills"),
+        _ => (".codex/config.toml", ".agents/skills"),
+    };
+    let text = match agent {
+        "claude" => r#"{"mcpServers": {"bugeye": {"command": "bugeye", "args": ["mcp"]}}}"#,
+        _ => "[mcp_servers.bugeye]\ncommand = \"bugeye\"\nargs = [\"mcp\"]\n",
+    };
+    let (entry, skill) = (world.project.join(entry), world.project.join(skills).join("bugeye"));
+    fs::create_dir_all(entry.parent().unwrap()).unwrap();
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(entry, text).unwrap();
+    fs::write(skill.join("SKILL.md"), SKILL).unwrap();
+}
+
+/// What is said of the skill, so that a model knows when to read it.
+fn skill_s_description() -> &'static str {
+    SKILL.lines().find_map(|line| line.strip_prefix("description: ")).unwrap()
+}
+
+#[test]
+fn claude_code_debugs_in_a_project_that_has_the_entry_and_the_skill() {
+    let world = World::new();
+    init(&world, "claude");
+    let settings = world.bug.write("settings.json", YES_OF_CLAUDE);
+    let model = Model::scripted(debugging("mcp__bugeye__"));
+    let went = world.claude(&model, &["--settings", &settings, "--allowedTools", "mcp__bugeye"]);
+    let requests = debugged(&went, &model, 3);
+    offers_all(&requests[0], "mcp__bugeye__");
+    has(&requests[0].text(), &["- bugeye: ", skill_s_description()]);
+    world.nothing_is_left();
+}
+
+#[test]
+fn claude_code_debugs_with_the_plugin() {
+    let world = World::new();
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugin");
+    let model = Model::scripted(debugging("mcp__plugin_bugeye_bugeye__"));
+    let words = ["--plugin-dir", plugin.to_str().unwrap(), "--allowedTools", "mcp__plugin_bugeye_bugeye"];
+    let went = world.claude(&model, &words);
+    let requests = debugged(&went, &model, 3);
+    offers_all(&requests[0], "mcp__plugin_bugeye_bugeye__");
+    has(&requests[0].text(), &["- bugeye:bugeye: ", skill_s_description()]);
+    world.nothing_is_left();
+}
+
+#[test]
+fn codex_debugs_with_an_entry_of_the_user_s() {
+    let world = World::new();
+    let bugeye = env!("CARGO_BIN_EXE_bugeye");
+    let config = format!("{}command = {bugeye:?}\nargs = [\"mcp\"]\n", allowed_by_codex(&world));
+    let model = Model::scripted(debugging("mcp__bugeye__"));
+    let went = world.codex(&model, &config);
+    let requests = debugged(&went, &model, 3);
+    offers_all(&requests[0], "mcp__bugeye__");
+    world.nothing_is_left();
+}
+
+#[test]
+fn codex_debugs_in_a_project_that_has_the_entry_and_the_skill() {
+    let world = World::new();
+    init(&world, "codex");
+    // The user trusts the project, or its configuration is not read.
+    let trusted = format!("[projects.{:?}]\ntrust_level = \"trusted\"\n", world.project);
+    let config = trusted + &allowed_by_codex(&world);
+    let model = Model::scripted(debugging("mcp__bugeye__"));
+    let went = world.codex(&model, &config);
+    let requests = debugged(&went, &model, 3);
+    offers_all(&requests[0], "mcp__bugeye__");
+    has(&requests[0].text(), &["- bugeye: ", skill_s_description()]);
     world.nothing_is_left();
 }

@@ -51,9 +51,8 @@ impl Turn {
 pub struct Request {
     /// Counts from 1, in the order they came.
     pub number: usize,
-    pub path: String,
     /// Names in lower case.
-    pub headers: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
     pub body: Value,
     pub dialect: &'static Dialect,
 }
@@ -68,6 +67,11 @@ pub struct Answered {
 }
 
 impl Request {
+    /// A header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.headers, name)
+    }
+
     /// The tools that the model may ask for, with what they take.
     pub fn tools(&self) -> Vec<(String, Value)> {
         (self.dialect.tools)(&self.body)
@@ -191,13 +195,17 @@ fn serve(client: &TcpStream, shared: &Shared) -> io::Result<()> {
     };
     let request = {
         let mut requests = shared.requests.lock().unwrap();
-        let (number, path) = (requests.len() + 1, path.to_string());
-        requests.push(Request { number, path, headers, body, dialect });
+        let number = requests.len() + 1;
+        requests.push(Request { number, headers, body, dialect });
         requests[number - 1].clone()
     };
     // A question aside (a title for the conversation, say) is no turn of it.
     let turn = if request.tools().is_empty() { Turn::text("Fine.") } else { (shared.script)(&request) };
-    if (dialect.streams)(&request) { stream(client, &request, &turn) } else { whole(client, &(dialect.whole)(&request, &turn)) }
+    if (dialect.streams)(&request) {
+        stream(client, &request, &turn)
+    } else {
+        whole(client, &(dialect.whole)(&request, &turn))
+    }
 }
 
 fn read_headers(reader: &mut impl BufRead) -> io::Result<Vec<(String, String)>> {
@@ -212,12 +220,15 @@ fn read_headers(reader: &mut impl BufRead) -> io::Result<Vec<(String, String)>> 
     }
 }
 
+fn header<'a>(headers: &'a [(String, String)], wanted: &str) -> Option<&'a str> {
+    headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+}
+
 /// As long as it says, or in chunks.
 fn read_body(reader: &mut impl BufRead, headers: &[(String, String)]) -> io::Result<Vec<u8>> {
-    let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let mut body = Vec::new();
-    if header("transfer-encoding") != Some("chunked") {
-        let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    if header(headers, "transfer-encoding") != Some("chunked") {
+        let length = header(headers, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         reader.take(length).read_to_end(&mut body)?;
         return Ok(body);
     }
