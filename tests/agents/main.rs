@@ -31,7 +31,7 @@ use support::{Bug, agents, has, lacks, until};
 /// An agent that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(90);
 
-const PROGRAM: &str = include_str!("../fixtures/python/average.py");
+const PROGRAM: &str = include_str!("../fixtures/skill/average.py");
 
 const SKILL: &str = include_str!("../../plugin/skills/bugeye/SKILL.md");
 
