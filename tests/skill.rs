@@ -2,7 +2,8 @@
 //! page says. Claude Code itself accepts the plugin.
 //!
 //! On a page, a block of `sh` must succeed; one of `console` has commands after `$ ` with their answers, in which `…` stands
-//! for anything; one of `mcp` has a call of a tool on each line. A command in any other block fails the test.
+//! for anything, and `# exit N` after a command for another code than 0; one of `mcp` has a call of a tool on each line. A
+//! command in any other block fails the test.
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -101,8 +102,8 @@ impl World {
         command
     }
 
-    /// What a piece of shell prints. It must succeed.
-    fn shell(&self, script: &str) -> String {
+    /// What a piece of shell prints. It must end with this code.
+    fn shell(&self, script: &str, code: i32) -> String {
         let path = self.bug.home().join("output");
         let output = fs::File::create(&path).unwrap();
         let mut command = self.command("bash");
@@ -121,7 +122,7 @@ impl World {
             std::thread::sleep(Duration::from_millis(5));
         };
         let text = fs::read_to_string(path).unwrap();
-        assert!(status.success(), "{status}:\n{script}\n{text}");
+        assert_eq!(status.code(), Some(code), "{script}\n{text}");
         text
     }
 
@@ -133,13 +134,14 @@ impl World {
             let place = format!("{name}:{}", block.line);
             match block.language.as_str() {
                 "sh" => {
-                    self.shell(&block.lines.join("\n"));
+                    self.shell(&block.lines.join("\n"), 0);
                     count += block.lines.iter().filter(|line| line.contains("bugeye ")).count();
                 }
                 "console" => {
                     for piece in block.lines.join("\n").split("$ bugeye ").skip(1) {
                         let (words, expected) = piece.split_once('\n').unwrap_or((piece, ""));
-                        let text = self.shell(&format!("bugeye {words}"));
+                        let code = words.split_once("# exit ").map_or(0, |(_, code)| code.trim().parse().unwrap());
+                        let text = self.shell(&format!("bugeye {words}"), code);
                         assert!(matches(expected.trim_end(), text.trim_end()), "{place}: bugeye {words}\n{text}");
                         count += 1;
                     }
