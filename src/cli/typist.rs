@@ -101,6 +101,7 @@ impl<'a> Typist<'a> {
             return Err(Failure::internal("no command was found in what was typed"));
         };
         let args = (entry.parse)(arguments).map_err(misread)?;
+        let typed = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let answer = match entry.run {
             Run::Daemon(_) => {
                 let ctx = Caller {
@@ -109,6 +110,7 @@ impl<'a> Typist<'a> {
                     who: self.who.clone(),
                     env: entry.spawns.then(environment),
                     umask: entry.spawns.then(umask),
+                    typed: Some(typed),
                 };
                 let request = Request { v: PROTOCOL, id: 1, cmd: entry.name.to_string(), args, ctx };
                 let mut connection = client::connect_or_start(self.paths)?;

@@ -35,6 +35,7 @@ impl Command for Stop {
             let sessions = cx.hub.sessions();
             let live: Vec<_> = sessions.into_iter().filter(|live| !*live.handle.finished.borrow()).collect();
             let count = live.len();
+            live.iter().for_each(|live| cx.concerns(live));
             let ends: Vec<_> = live
                 .iter()
                 .cloned()
