@@ -272,9 +272,11 @@ impl Followed {
 /// Shows one session until it ends.
 fn follow(record: &mut Followed, out: &Out, whole: bool) -> io::Result<()> {
     record.take(whole.then_some(out))?;
-    if record.ended && record.open.is_empty() && !whole {
-        let _ = writeln!(io::stderr(), "{} has ended; its events: bugeye events -s {0}", record.head.id);
-    }
+    let _ = if record.ended && record.open.is_empty() {
+        writeln!(io::stderr(), "{} has ended; its events: bugeye events -s {0}", record.head.id)
+    } else {
+        writeln!(io::stderr(), "following {} ({}) to its end", record.head.label(), record.head.id)
+    };
     loop {
         // Asked before it is read: what nobody writes to any more can't grow after that.
         let written = record.head.is_written();
@@ -304,6 +306,7 @@ fn follow_all(cx: &LocalContext, out: &Out, whole: bool) -> io::Result<()> {
         record.take(whole.then_some(out))?;
         records.push(record);
     }
+    let _ = writeln!(io::stderr(), "following all sessions until an interrupt");
     let mut looked = None;
     loop {
         let changed = std::fs::metadata(read::root(&state)).and_then(|found| found.modified()).ok();

@@ -152,7 +152,7 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
         "hello" => Answer::new(Ok(hello(&server))),
         "lease" => {
             let who = request.args["who"].as_str().unwrap_or_default().to_string();
-            let _lease = Lease { hub: Arc::clone(&server.hub), who };
+            let _lease = Lease::new(Arc::clone(&server.hub), who);
             std::future::pending().await
         }
         "records" => Answer::new(Ok(records(&server, &request).await)),
@@ -177,15 +177,26 @@ struct Lease {
     who: String,
 }
 
+impl Lease {
+    fn new(hub: Arc<Hub>, who: String) -> Self {
+        hub.lease(&who, 1);
+        Self { hub, who }
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.hub.config.mcp_on_close() == "keep" || tokio::runtime::Handle::try_current().is_err() {
+        let gone = self.hub.lease(&self.who, -1) == 0;
+        if !gone || self.hub.config.mcp_on_close() == "keep" || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         let (hub, who) = (Arc::clone(&self.hub), std::mem::take(&mut self.who));
         tokio::spawn(async move {
             tokio::time::sleep(hub.config.mcp_grace()).await;
-            for live in hub.sessions().into_iter().filter(|live| live.owner == who) {
+            if hub.lease(&who, 0) > 0 {
+                return;
+            }
+            for live in hub.sessions().into_iter().filter(|live| owns(&who, &live.owner)) {
                 log::info(format!("{} is ended: {who} has gone", live.alias));
                 live.note(&format!("ended, because {who} has gone"));
                 hub.end(&live, false).await;
@@ -201,6 +212,11 @@ async fn records(server: &Server, request: &Request) -> Value {
     let meant = server.hub.meant(&request.ctx).ok().and_then(|live| live.record.clone());
     let all: Vec<String> = server.hub.sessions().iter().filter_map(|live| live.record.clone()).collect();
     json!({ "meant": meant, "all": all, "state": server.hub.paths.state })
+}
+
+/// Whether a session is of this client, or of one of those that it speaks for (`mcp:7.2`).
+fn owns(who: &str, owner: &str) -> bool {
+    owner.strip_prefix(who).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Who this daemon is; answered whatever protocol the client speaks.

@@ -254,7 +254,7 @@ impl Hub {
             },
             read: Mutex::default(),
         });
-        self.add(live.clone());
+        self.add(live.clone(), &cx.caller);
         Ok(live)
     }
 
