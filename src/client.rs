@@ -227,7 +227,9 @@ impl Connection {
     pub fn lease(mut self, who: &str) -> Result<Self, Failure> {
         let request = request(1, "lease", json!({ "who": who }));
         let line = serde_json::to_string(&request).map_err(|error| Failure::internal(error.to_string()))?;
-        self.stream.write_all(format!("{line}\n").as_bytes()).map_err(|error| Failure::io("speak to the daemon", &error))?;
+        self.stream
+            .write_all(format!("{line}\n").as_bytes())
+            .map_err(|error| Failure::io("speak to the daemon", &error))?;
         Ok(self)
     }
 

@@ -26,6 +26,7 @@ pub mod eval;
 pub mod exception;
 pub mod finish;
 pub mod frame;
+pub mod init;
 pub mod input;
 pub mod jump;
 pub mod locals;
@@ -296,6 +297,7 @@ pub const CATALOGUE: &[Entry] = &[
     bare::<do_::Do>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),
+    local::<init::Init>(),
     local::<demo::Demo>(),
     local::<daemon::Daemon>(),
     local::<trust::Trust>(),

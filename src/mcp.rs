@@ -54,7 +54,9 @@ pub fn serve(paths: &Paths) -> Result<(), Failure> {
     runtime.shutdown_timeout(LEAVING);
     match served {
         // A client that leaves before its first word has no complaint.
-        Err(text) if !text.contains("connection closed") => Err(Failure::internal(format!("the MCP server ended: {text}"))),
+        Err(text) if !text.contains("connection closed") => {
+            Err(Failure::internal(format!("the MCP server ended: {text}")))
+        }
         _ => Ok(()),
     }
 }
