@@ -99,7 +99,8 @@ impl Plan {
         let mut made = wanted.first().and_then(|(file, _)| skill::read(file.text.as_deref()?)).unwrap_or_default().1;
         let config = self.steps.iter().map(|step| &step.file);
         for file in config.chain(wanted.iter().map(|(file, _)| file)).filter(|file| file.text.is_none()) {
-            for folder in files::missing_folders(&file.path) {
+            // What is within a folder that was made was made, too.
+            if let Some(folder) = files::outermost_missing(&file.path) {
                 let name = skill::shown(&folder, &setting.root);
                 if !made.contains(&name) {
                     made.push(name);
@@ -145,10 +146,15 @@ impl Plan {
                     .flat_map(|target| target.files.iter().flat_map(above))
                     .chain(skill::FILES.iter().flat_map(|(name, _)| above(&folder.join(name))))
                     .collect();
-                let made = made.iter().map(|name| setting.root.join(name));
-                // The mark is in a file that anyone may have written.
-                self.folders = made.filter(|folder| ours.contains(folder) && *folder != setting.root).collect();
-                self.folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+                let made: Vec<PathBuf> = made.iter().map(|name| setting.root.join(name)).collect();
+                // The mark is in a file that anyone may have written: only folders that we would make are looked at.
+                let within = |folder: &PathBuf| {
+                    !setting.root.starts_with(folder) && made.iter().any(|made| folder.starts_with(made))
+                };
+                self.folders = ours.into_iter().filter(within).collect();
+                self.folders.sort();
+                self.folders.dedup();
+                self.folders.reverse();
             }
             let edit = if mark.is_some() || wish.force { Edit::Gone } else { Edit::Kept };
             self.steps.push(Step { file, edit, is_skill: true });

@@ -113,7 +113,11 @@ impl Agent {
                 let config = Target { files: vec![root.join(".codex/config.toml")], kind: Kind::Toml };
                 (vec![config], ".agents", "Codex reads .codex/config.toml only in a project that it trusts")
             }
-            Self::Gemini => (vec![json(".gemini/settings.json", SERVERS)], ".gemini", ""),
+            Self::Gemini => (
+                vec![json(".gemini/settings.json", SERVERS)],
+                ".gemini",
+                "Gemini CLI runs it only in a folder that it trusts",
+            ),
             Self::Cursor => (
                 vec![json(".cursor/mcp.json", SERVERS)],
                 ".cursor",

@@ -131,11 +131,8 @@ fn unchanged(file: &Found) -> Result<(), Failure> {
         .hint("the same command again"))
 }
 
-/// The folders that would have to be made for a file, below a root, the outermost first.
+/// The outermost folder that would have to be made for a file.
 #[must_use]
-pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
-    let mut missing: Vec<PathBuf> =
-        path.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_path_buf).collect();
-    missing.reverse();
-    missing
+pub fn outermost_missing(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).take_while(|folder| !folder.exists()).last().map(Path::to_path_buf)
 }
