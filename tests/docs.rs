@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -14,6 +14,7 @@ const PAGES: [&str; 8] = [
     "docs/own-adapters.md",
     "docs/targets.md",
     "docs/trace.md",
+    "docs/agents.md",
 ];
 
 fn root() -> PathBuf {

@@ -367,6 +367,21 @@ fn links_are_followed_but_not_out_of_a_project() {
     assert!(fs::symlink_metadata(place.path("home/.claude.json")).unwrap().is_symlink());
 }
 
+/// Agents write their own files at any time.
+#[test]
+fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
+    use bugeye::init::files;
+    let place = Place::new();
+    place.write("project/a.json", "{}");
+    let found = files::read(&place.path("project/a.json"), None).unwrap();
+    place.write("project/a.json", "{ \"new\": 1 }");
+    let failure = files::write(&found, "{ \"ours\": 1 }").unwrap_err();
+    assert!(failure.message.contains("changed by another program"), "{failure}");
+    assert!(files::remove(&found).is_err());
+    assert_eq!(place.read("project/a.json"), "{ \"new\": 1 }");
+    assert_eq!(place.files(), ["project/a.json"], "nothing is left beside it");
+}
+
 #[test]
 fn a_dry_run_shows_all_and_changes_nothing() {
     let place = Place::new();
