@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -231,6 +231,13 @@ impl Connection {
             .write_all(format!("{line}\n").as_bytes())
             .map_err(|error| Failure::io("speak to the daemon", &error))?;
         Ok(self)
+    }
+
+    /// Whether the daemon is still at the other end of a lease, on which it says nothing.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        let peeked = rustix::net::recv(&self.stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        matches!(peeked, Err(rustix::io::Errno::AGAIN))
     }
 
     /// Ends the daemon and its sessions; answers how many there were.

@@ -31,7 +31,7 @@ use crate::paths::Paths;
 use crate::runner::Handle;
 use crate::session::{Answer, Op};
 use crate::store::Recorder;
-use crate::wire::Caller;
+use crate::wire::{Caller, lasting};
 use wishes::{Table, Wishes};
 
 /// Ended sessions that are still answered for.
@@ -55,6 +55,8 @@ struct Inner {
     chosen: HashMap<PathBuf, String>,
     /// Names of sessions that are being started.
     naming: Vec<String>,
+    /// Clients that stay, and how many connections each has for that.
+    leases: HashMap<String, i32>,
 }
 
 /// A session and what it was started with.
@@ -123,9 +125,9 @@ impl Live {
     }
 }
 
-/// Commands of one face are one reader: each shell command of an agent is a new process, and all are the same agent.
+/// Commands of the shell are one reader: each is a new process, and all are the same person or agent.
 fn reader(caller: &Caller) -> String {
-    caller.who.split(':').next().unwrap_or_default().to_string()
+    caller.client().or_else(|| caller.who.split(':').next()).unwrap_or_default().to_string()
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -137,7 +139,14 @@ impl Hub {
     pub fn new(paths: Paths, config: Config) -> Arc<Self> {
         let recorder = Recorder::start(&paths.state).map_err(|failure| crate::log::warn(failure.to_string())).ok();
         let wishes = Wishes::new(&paths.state);
-        let inner = Inner { sessions: Vec::new(), next: 1, wishes, chosen: HashMap::new(), naming: Vec::new() };
+        let inner = Inner {
+            sessions: Vec::new(),
+            next: 1,
+            wishes,
+            chosen: HashMap::new(),
+            naming: Vec::new(),
+            leases: HashMap::new(),
+        };
         Arc::new(Self { paths, config, recorder, inner: Mutex::new(inner) })
     }
 
@@ -188,21 +197,29 @@ impl Hub {
         })
     }
 
-    /// The session a command from `cwd` is about, when it names none.
-    fn default_session(&self, cwd: &Path) -> Result<Arc<Live>, Failure> {
-        let project = places::project_of(cwd);
+    /// The session a command is about, when it names none: the one chosen, or the newest from there. A client that stays
+    /// has its own ones before its eyes; a shell sees those of such a client last.
+    fn default_session(&self, caller: &Caller) -> Result<Arc<Live>, Failure> {
+        let (cwd, project) = (&caller.cwd, places::project_of(&caller.cwd));
         let inner = lock(&self.inner);
-        if let Some(chosen) = inner.chosen.get(&project)
+        if let Some(chosen) = inner.chosen.get(&chooser(caller))
             && let Some(live) = inner.sessions.iter().find(|live| live.alias == *chosen)
         {
             return Ok(live.clone());
+        }
+        if let Some(client) = caller.client() {
+            let mine = || inner.sessions.iter().rev().filter(|live| live.owner == client);
+            if let Some(newest) = mine().find(|live| live.state().is_live()).or_else(|| mine().next()) {
+                return Ok(newest.clone());
+            }
         }
         let here = |live: &&Arc<Live>| {
             live.project == project || cwd.starts_with(&live.blueprint.cwd) || live.blueprint.cwd.starts_with(cwd)
         };
         let newest = |live: bool, near: bool| {
-            let mut all = inner.sessions.iter().rev().filter(|session| session.state().is_live() == live);
-            if near { all.find(here) } else { all.next() }
+            let all = || inner.sessions.iter().rev().filter(|session| session.state().is_live() == live);
+            let unleased = || all().filter(|session| !lasting(&session.owner));
+            if near { unleased().find(here).or_else(|| all().find(here)) } else { all().next() }
         };
         let live_ones = inner.sessions.iter().filter(|live| live.state().is_live()).count();
         let found = newest(true, true)
@@ -220,8 +237,20 @@ impl Hub {
         })
     }
 
-    pub fn choose(&self, cwd: &Path, alias: &str) {
-        lock(&self.inner).chosen.insert(places::project_of(cwd), alias.into());
+    pub fn choose(&self, caller: &Caller, alias: &str) {
+        lock(&self.inner).chosen.insert(chooser(caller), alias.into());
+    }
+
+    /// Counts the connections by which a client stays; answers how many there are.
+    pub fn lease(&self, who: &str, change: i32) -> i32 {
+        let mut inner = lock(&self.inner);
+        let count = inner.leases.get(who).copied().unwrap_or(0) + change;
+        if count > 0 {
+            inner.leases.insert(who.into(), count);
+        } else {
+            inner.leases.remove(who);
+        }
+        count
     }
 
     /// Works on a project's table and writes what is to be kept.
@@ -254,8 +283,10 @@ impl Hub {
         Ok(answer)
     }
 
-    fn add(&self, live: Arc<Live>) {
+    fn add(&self, live: Arc<Live>, caller: &Caller) {
         let mut inner = lock(&self.inner);
+        // Who starts something goes on with that.
+        inner.chosen.remove(&chooser(caller));
         inner.sessions.push(live);
         let ended = |live: &Arc<Live>| *live.handle.finished.borrow();
         while inner.sessions.iter().filter(|live| ended(live)).count() > KEEP_ENDED {
@@ -294,6 +325,11 @@ impl Live {
     }
 }
 
+/// Under which a choice of session is kept: the client that stays, or the project.
+fn chooser(caller: &Caller) -> PathBuf {
+    caller.client().map_or_else(|| places::project_of(&caller.cwd), PathBuf::from)
+}
+
 fn list_hint(failure: Failure, sessions: &[Arc<Live>]) -> Failure {
     sessions.iter().rev().take(8).fold(failure, |failure, live| {
         let program = live.blueprint.words.join(" ");
@@ -328,7 +364,7 @@ impl Context {
     pub fn session(&self) -> Result<Arc<Live>, Failure> {
         let live = match &self.caller.session {
             Some(name) => self.hub.named(name)?,
-            None => self.hub.default_session(&self.caller.cwd)?,
+            None => self.hub.default_session(&self.caller)?,
         };
         self.about(&live);
         Ok(live)

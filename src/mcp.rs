@@ -3,78 +3,143 @@
 //! Each call of a tool is a command line (`mcp/tools.rs`), carried out as the typed one is; its text is the answer. State
 //! is the daemon's alone: what a client has to remember are session ids, so both eras of the protocol are served alike.
 
+mod check;
+mod http;
+mod input;
 mod tools;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
+use tokio::fs::File;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::cli::{Stopper, Typist};
-use crate::client;
-use crate::commands::do_;
+use crate::client::{self, Connection};
 use crate::failure::Failure;
-use crate::nearest::nearest;
 use crate::paths::Paths;
 use crate::render::quoted_lines;
+pub use http::serve as serve_http;
+use input::Input;
 use tools::{Arguments, TOOLS};
 
 /// How often somebody who waits is told that it goes on.
 const TELLING: Duration = Duration::from_secs(5);
 /// How long the end of input may take to end everything.
-const LEAVING: Duration = Duration::from_millis(1500);
+const LEAVING: Duration = Duration::from_millis(500);
+/// How long, before that, calls may still be answered.
+const LAST_WORDS: Duration = Duration::from_millis(750);
+/// The longest message that is read; a longer one is dropped.
+const MAX_MESSAGE: usize = 4 * 1024 * 1024;
+/// How long a list of tools holds good: as long as this program does.
+const LASTING_MS: u64 = 24 * 60 * 60 * 1000;
 
 const INSTRUCTIONS: &str = "A real debugger. Reach for it when a value is wrong, a program crashes or hangs, or a fix did not \
     work: look instead of guessing. debug_trace answers most questions in one call; debug_run stops at a place with source, \
-    locals and stack.";
+    locals and stack. Hints in replies name commands: give them to debug_do. What you started ends when you leave.";
+
+/// What an agent may not do by itself.
+const BARRED: &[(&str, &str)] = &[
+    ("trust", "whether a project's tasks may run is the user's to say: bugeye trust"),
+    ("daemon", "other clients have sessions there too; end yours: stop --all"),
+    ("init", "the user says where Bugeye is to be registered: bugeye init"),
+];
 
 /// Serves MCP on standard input and output until the input ends.
-pub fn serve(paths: &Paths) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::io("start a runtime", &error))?;
-    let server = Server::new(paths.clone());
-    // Sessions that were started here are this client's: the daemon sees by the lease when it is gone.
-    let _lease = client::connect_or_start(paths)?.lease(&server.who)?;
+pub fn serve(paths: &Paths, structured: bool) -> Result<(), Failure> {
+    let (input, output) = take_streams().map_err(|error| Failure::io("take standard input and output", &error))?;
+    let server = Server::new(paths, structured);
+    let runtime = runtime()?;
     let served = runtime.block_on(async {
-        let running = server.serve(rmcp::transport::stdio()).await.map_err(|error| error.to_string())?;
-        running.waiting().await.map(|_| ()).map_err(|error| error.to_string())
+        let (input, ended) = Input::new(input);
+        let transport = AsyncRwTransport::new_server(input, File::from_std(output));
+        let running = server.serve(transport.with_max_line_length(MAX_MESSAGE)).await;
+        match running {
+            Ok(running) => {
+                let left = async {
+                    ended.cancelled().await;
+                    tokio::time::sleep(LAST_WORDS).await;
+                };
+                tokio::select! {
+                    served = running.waiting() => served.map(drop).map_err(|error| error.to_string()),
+                    () = left => Ok(()),
+                }
+            }
+            // A client that leaves before its first word has no complaint.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
     });
     // A call that still waits must not hold up the end; its connection closes with the process.
     runtime.shutdown_timeout(LEAVING);
-    match served {
-        // A client that leaves before its first word has no complaint.
-        Err(text) if !text.contains("connection closed") => {
-            Err(Failure::internal(format!("the MCP server ended: {text}")))
-        }
-        _ => Ok(()),
-    }
+    served.map_err(|text| Failure::refused(format!("the MCP client could not be served: {text}")))
+}
+
+/// The process's own input and output, taken out of everyone else's reach: a stray word on them would break the protocol.
+fn take_streams() -> std::io::Result<(std::fs::File, std::fs::File)> {
+    let (input, output) = (rustix::io::dup(std::io::stdin())?, rustix::io::dup(std::io::stdout())?);
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdout(std::io::stderr())?;
+    Ok((input.into(), output.into()))
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("start a runtime", &error))
 }
 
 /// One client's server.
 #[derive(Debug, Clone)]
 struct Server {
-    paths: Paths,
     /// Tells this client from others.
     who: String,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    paths: Paths,
     cwd: PathBuf,
+    /// Results are answered as data, too.
+    structured: bool,
+    /// Sessions that were started here are this process's: the daemon sees by the lease when it is gone.
+    lease: Mutex<Option<Connection>>,
 }
 
 impl Server {
-    fn new(paths: Paths) -> Self {
+    fn new(paths: &Paths, structured: bool) -> Self {
         let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
-        Self { paths, who: format!("mcp:{}", std::process::id()), cwd }
+        let shared = Shared { paths: paths.clone(), cwd, structured, lease: Mutex::default() };
+        Self { who: holder(), shared: Arc::new(shared) }
     }
+
+    /// Sees to it that the daemon notices this process's end. Nothing is started before the first call.
+    fn hold_lease(&self) -> Result<(), Failure> {
+        let mut lease = self.shared.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lease.as_ref().is_some_and(Connection::holds) {
+            *lease = Some(client::connect_or_start(&self.shared.paths)?.lease(&holder())?);
+        }
+        Ok(())
+    }
+}
+
+/// This process, as the daemon knows it.
+fn holder() -> String {
+    format!("mcp:{}", std::process::id())
 }
 
 impl ServerHandler for Server {
@@ -90,7 +155,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(described).collect()))
+        let tools = TOOLS.iter().map(described).collect();
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(LASTING_MS).with_cache_scope(CacheScope::Public))
     }
 
     async fn call_tool(
@@ -99,82 +165,83 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let answer = match understood(&request.name, &arguments) {
-            Ok((commands, session)) => self.carry_out(commands, session, &context).await,
-            Err(failure) => Err(failure),
+        let reply = match understood(&request.name, &arguments) {
+            Ok(call) => self.carry_out(call, &context).await,
+            Err(mistake) => Reply { text: mistake, failed: true, results: Vec::new() },
         };
-        let result = match answer {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
-        };
+        let content = vec![ContentBlock::text(reply.text)];
+        let mut result = if reply.failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        if self.shared.structured && !reply.results.is_empty() {
+            result.structured_content = Some(json!({ "results": reply.results }));
+        }
         Ok(result.into())
+    }
+
+    /// A call of a tool that is none by its form comes here.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != "tools/call" {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        let text = "tools/call needs the `name` of a tool, a text, and its `arguments`, an object";
+        Ok(CustomResult::new(json!({
+            "content": [{ "type": "text", "text": text }], "isError": true, "resultType": "complete"
+        })))
     }
 }
 
-type Commands = Vec<Vec<String>>;
+/// A call, as commands.
+#[derive(Debug)]
+struct Call {
+    commands: Vec<Vec<String>>,
+    session: Option<String>,
+    /// The folder in which they are typed.
+    cwd: Option<PathBuf>,
+}
 
-/// The commands that a call stands for, and the session it is about; or what is wrong with it.
-fn understood(name: &str, arguments: &JsonObject) -> Result<(Commands, Option<String>), String> {
+/// What came of a call.
+#[derive(Debug)]
+struct Reply {
+    text: String,
+    failed: bool,
+    /// Each command's answer, as `--json` has it.
+    results: Vec<Value>,
+}
+
+/// The commands that a call stands for; or what is wrong with it.
+fn understood(name: &str, arguments: &JsonObject) -> Result<Call, String> {
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
         return Err(format!("there is no tool {name}; there are: {}", names.join(", ")));
     };
-    let schema = properties(tool);
-    for given in arguments.keys() {
-        if !schema.contains_key(given) {
-            let near = nearest(given, schema.keys().map(String::as_str));
-            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(format!("{name} has no argument `{given}`{near}"));
-        }
-    }
-    let commands = (tool.words)(&Arguments(arguments))?;
-    let commands = match commands.as_slice() {
-        [words] if words.first().is_some_and(|word| word == "do") => {
-            do_::split(&words[1..].join("\n")).map_err(|failure| told(&failure))?
-        }
-        _ => commands,
-    };
-    let session = arguments.get("session").and_then(Value::as_str).map(ToString::to_string);
-    Ok((commands, session))
+    check::check(name, &properties(tool), arguments)?;
+    let arguments = Arguments(arguments);
+    let commands = (tool.words)(&arguments)?;
+    let cwd = arguments.text("cwd")?.map(PathBuf::from);
+    Ok(Call { commands, session: arguments.text("session")?, cwd })
 }
 
 impl Server {
-    async fn carry_out(
-        &self,
-        commands: Commands,
-        session: Option<String>,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<String, String> {
+    async fn carry_out(&self, call: Call, context: &RequestContext<RoleServer>) -> Reply {
         let (progress, mut told_of) = mpsc::unbounded_channel();
         let stopper = Stopper::default();
         let (server, stop) = (self.clone(), stopper.clone());
-        let mut work = tokio::task::spawn_blocking(move || {
-            let mut typist = Typist::new(&server.paths, &server.cwd).whom(&server.who).stopped_by(stop);
-            typist.session = session;
-            let mut texts: Vec<String> = Vec::new();
-            for words in commands {
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                let answer = typist.ask_with(&words, &mut |text| drop(progress.send(text)));
-                match answer {
-                    Ok((_, text)) => texts.push(text.trim_end().to_string()),
-                    Err(failure) => {
-                        texts.push(told(&failure));
-                        return Err(texts.join("\n"));
-                    }
-                }
-            }
-            Ok(texts.join("\n"))
-        });
+        let mut work =
+            tokio::task::spawn_blocking(move || server.type_all(call, stop, &mut |text| drop(progress.send(text))));
         let token = context.meta.get_progress_token();
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + TELLING, TELLING);
         let (mut count, mut message) = (0.0, "still waiting".to_string());
+        let failed = |text| Reply { text, failed: true, results: Vec::new() };
         loop {
             tokio::select! {
-                done = &mut work => return done.unwrap_or_else(|error| Err(format!("the call met a defect of Bugeye: {error}"))),
-                // The wait ends; the program goes on.
+                done = &mut work => return done.unwrap_or_else(|error| failed(format!("error: a defect of Bugeye: {error}"))),
+                // The wait ends; a program that was started before goes on.
                 () = context.ct.cancelled() => {
                     stopper.stop();
-                    return Err("cancelled; the program goes on".into());
+                    return failed("cancelled".into());
                 }
                 Some(text) = told_of.recv() => message = text,
                 _ = ticks.tick() => if let Some(token) = &token {
@@ -184,6 +251,31 @@ impl Server {
                 },
             }
         }
+    }
+
+    /// Types the commands one after the other, up to the first that fails.
+    fn type_all(&self, call: Call, stopper: Stopper, progress: &mut dyn FnMut(String)) -> Reply {
+        let (mut texts, mut results, mut failed) = (Vec::new(), Vec::new(), false);
+        let cwd = call.cwd.map_or_else(|| self.shared.cwd.clone(), |cwd| self.shared.cwd.join(cwd));
+        let mut typist = Typist::new(&self.shared.paths, &cwd).whom(&self.who).stopped_by(stopper).barring(BARRED);
+        typist.session = call.session;
+        for words in call.commands {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let answer = self.hold_lease().and_then(|()| typist.ask_with(&words, progress));
+            match answer {
+                Ok((result, text)) => {
+                    texts.push(text.trim_end().to_string());
+                    results.push(json!({ "ok": true, "result": result, "session": typist.session, "via": typist.via }));
+                }
+                Err(failure) => {
+                    texts.push(told(&failure));
+                    results.push(json!({ "ok": false, "error": failure }));
+                    failed = true;
+                    break;
+                }
+            }
+        }
+        Reply { text: texts.join("\n"), failed, results }
     }
 }
 

@@ -46,6 +46,21 @@ pub struct Caller {
     pub umask: Option<u32>,
 }
 
+impl Caller {
+    /// The client that stays between commands, as an MCP server does; commands of a shell come each from a process of
+    /// their own.
+    #[must_use]
+    pub fn client(&self) -> Option<&str> {
+        lasting(&self.who).then_some(self.who.as_str())
+    }
+}
+
+/// Whether this is a client that stays.
+#[must_use]
+pub fn lasting(who: &str) -> bool {
+    who.starts_with("mcp:")
+}
+
 /// One line of an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clap::error::ErrorKind;
 use serde_json::Value;
 
 use super::words::{self, Meaning};
-use super::{LocalContext, root, umask, with_name};
+use super::{LocalContext, SESSION, help, root, umask, usage, with_name};
 use crate::client;
 use crate::commands::{CATALOGUE, Run};
 use crate::config::Config;
@@ -59,6 +60,7 @@ pub struct Typist<'a> {
     cwd: PathBuf,
     who: String,
     stopper: Stopper,
+    barred: &'static [(&'static str, &'static str)],
     /// The session of the replies so far, which the next command is about.
     pub session: Option<String>,
     pub via: Option<String>,
@@ -68,7 +70,7 @@ impl<'a> Typist<'a> {
     #[must_use]
     pub fn new(paths: &'a Paths, cwd: &Path) -> Self {
         let who = format!("cli:{}", std::process::id());
-        Self { paths, cwd: cwd.to_path_buf(), who, stopper: Stopper::default(), session: None, via: None }
+        Self { paths, cwd: cwd.to_path_buf(), who, stopper: Stopper::default(), barred: &[], session: None, via: None }
     }
 
     /// Types for somebody else.
@@ -84,6 +86,13 @@ impl<'a> Typist<'a> {
         self
     }
 
+    /// Commands that are not carried out, each with what to do instead.
+    #[must_use]
+    pub fn barring(mut self, barred: &'static [(&'static str, &'static str)]) -> Self {
+        self.barred = barred;
+        self
+    }
+
     /// Carries out a command; answers its result and how that reads.
     pub fn ask(&mut self, typed: &[&str]) -> Result<(Value, String), Failure> {
         self.ask_with(typed, &mut |_| {})
@@ -93,14 +102,23 @@ impl<'a> Typist<'a> {
     pub fn ask_with(&mut self, typed: &[&str], progress: &mut dyn FnMut(String)) -> Result<(Value, String), Failure> {
         let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
         let Meaning::Command(entry, words) = words::understand(&typed, CATALOGUE)? else {
-            return Err(Failure::internal("no command was typed"));
+            return Ok((Value::Null, help::full()));
         };
-        let misread = |error: clap::Error| Failure::usage(error.to_string());
-        let matches = root(Some(entry)).try_get_matches_from(with_name(words)).map_err(misread)?;
+        let matches = match root(Some(entry)).try_get_matches_from(with_name(words)) {
+            Ok(matches) => matches,
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok((Value::Null, error.to_string())),
+            Err(error) => return Err(usage(&error)),
+        };
         let Some((_, arguments)) = matches.subcommand() else {
             return Err(Failure::internal("no command was found in what was typed"));
         };
-        let args = (entry.parse)(arguments).map_err(misread)?;
+        let args = (entry.parse)(arguments).map_err(|error| usage(&error))?;
+        if let Some((_, why)) = self.barred.iter().find(|(name, _)| *name == entry.name) {
+            return Err(Failure::refused(format!("`{}` is for the command line alone", entry.name)).hint(*why));
+        }
+        if let Some(session) = arguments.get_one::<String>(SESSION) {
+            self.session = Some(session.clone());
+        }
         let answer = match entry.run {
             Run::Daemon(_) => {
                 let ctx = Caller {
@@ -127,7 +145,8 @@ impl<'a> Typist<'a> {
                 Answer::new(run(args, &context))
             }
             Run::Bare(_) => {
-                return Err(Failure::unsupported(format!("`{}` is for the command line alone", entry.name)));
+                return Err(Failure::unsupported(format!("`{}` is for the command line alone", entry.name))
+                    .hint(format!("type it in a shell: bugeye {}", entry.name)));
             }
         };
         self.session = answer.session.clone().or(self.session.take());

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Command, Done, Group};
 use crate::failure::Failure;
-use crate::hub::Context;
 use crate::hub::attach::Foreign;
+use crate::hub::{Context, Live};
 
 /// End the program, its debugger and everything they started
 ///
 /// A process that was attached to is let go instead, unless `--kill` is given.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
-    /// End every session.
+    /// End every session; of an MCP client, those that it started.
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
@@ -33,7 +33,9 @@ impl Command for Stop {
     async fn run(self, cx: Context) -> Result<Done, Failure> {
         if self.all {
             let sessions = cx.hub.sessions();
-            let live: Vec<_> = sessions.into_iter().filter(|live| !*live.handle.finished.borrow()).collect();
+            let mine = |live: &Live| cx.caller.client().is_none_or(|client| live.owner == client);
+            let live: Vec<_> =
+                sessions.into_iter().filter(|live| !*live.handle.finished.borrow() && mine(live)).collect();
             let count = live.len();
             let ends: Vec<_> = live
                 .iter()

@@ -24,7 +24,7 @@ impl Command for Use {
     async fn run(self, cx: Context) -> Result<Done, Failure> {
         let live = cx.hub.named(&self.id)?;
         cx.about(&live);
-        cx.hub.choose(&cx.caller.cwd, &live.alias);
+        cx.hub.choose(&cx.caller, &live.alias);
         Ok(Done::new(format!("commands from here are about {} now", live.alias)))
     }
 }

@@ -151,7 +151,7 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
         "hello" => Answer::new(Ok(hello(&server))),
         "lease" => {
             let who = request.args["who"].as_str().unwrap_or_default().to_string();
-            let _lease = Lease { hub: Arc::clone(&server.hub), who };
+            let _lease = Lease::new(Arc::clone(&server.hub), who);
             std::future::pending().await
         }
         "shutdown" => Answer::new(shutdown(&server, &request.args, &mut told).await),
@@ -175,20 +175,36 @@ struct Lease {
     who: String,
 }
 
+impl Lease {
+    fn new(hub: Arc<Hub>, who: String) -> Self {
+        hub.lease(&who, 1);
+        Self { hub, who }
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.hub.config.mcp_on_close() == "keep" || tokio::runtime::Handle::try_current().is_err() {
+        let gone = self.hub.lease(&self.who, -1) == 0;
+        if !gone || self.hub.config.mcp_on_close() == "keep" || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         let (hub, who) = (Arc::clone(&self.hub), std::mem::take(&mut self.who));
         tokio::spawn(async move {
             tokio::time::sleep(hub.config.mcp_grace()).await;
-            for live in hub.sessions().into_iter().filter(|live| live.owner == who) {
+            if hub.lease(&who, 0) > 0 {
+                return;
+            }
+            for live in hub.sessions().into_iter().filter(|live| owns(&who, &live.owner)) {
                 log::info(format!("{} is ended: {who} has gone", live.alias));
                 hub.end(&live, false).await;
             }
         });
     }
+}
+
+/// Whether a session is of this client, or of one of those that it speaks for (`mcp:7.2`).
+fn owns(who: &str, owner: &str) -> bool {
+    owner.strip_prefix(who).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Who this daemon is; answered whatever protocol the client speaks.

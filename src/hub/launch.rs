@@ -257,7 +257,7 @@ impl Hub {
             },
             read: Mutex::default(),
         });
-        self.add(live.clone());
+        self.add(live.clone(), &cx.caller);
         Ok(live)
     }
 

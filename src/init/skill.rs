@@ -7,8 +7,10 @@
 use std::path::{Path, PathBuf};
 
 /// The files below the skill's folder; the first is the one that agents look for.
-pub const FILES: [(&str, &str); 2] = [
+pub const FILES: [(&str, &str); 4] = [
     ("SKILL.md", include_str!("../../plugin/skills/bugeye/SKILL.md")),
+    ("references/commands.md", include_str!("../../plugin/skills/bugeye/references/commands.md")),
+    ("references/mcp.md", include_str!("../../plugin/skills/bugeye/references/mcp.md")),
     ("references/recipes.md", include_str!("../../plugin/skills/bugeye/references/recipes.md")),
 ];
 

@@ -5,6 +5,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::commands::do_;
+
+/// How long a call waits where it has no limit of its own, in seconds: many clients give up after sixty.
+const LONGEST: u32 = 45;
+
 /// One tool.
 #[derive(Debug)]
 pub struct Tool {
@@ -36,7 +41,7 @@ pub const TOOLS: &[Tool] = &[
                       end. Put the command you would type (python app.py, cargo test x, go run ., ./a.out) into `command`; it \
                       is built if need be. Answers place, source, locals and stack. The session lives until debug_sessions \
                       ends it.",
-        properties: r#"{"command":{"type":"array","items":{"type":"string"}},"break":{"type":"array","items":{"type":"string"},"description":"file:line or function"},"test":{"type":"string","description":"instead of command: run this one test, stop where it fails"},"attach":{"type":"string","description":"instead: pid, process name or host:port"},"core":{"type":"string","description":"instead: a core file"},"config":{"type":"string","description":"instead: a launch.json configuration"},"hold":{"type":"boolean","description":"hold it before it begins"},"stop_on_entry":{"type":"boolean"},"cwd":{"type":"string"},"env":{"type":"array","items":{"type":"string"},"description":"K=V"},"stdin":{"type":"string","description":"file"},"adapter":{"type":"string"},"name":{"type":"string"},"wait":{"type":"number","description":"s, default 25; then: running"}}"#,
+        properties: r#"{"command":{"type":"array","items":{"type":"string"},"description":"program and arguments"},"break":{"type":"array","items":{"type":"string"},"description":"file:line or function"},"test":{"type":"string","description":"instead of command: run this one test, stop where it fails"},"attach":{"type":"string","description":"instead: pid, process name or host:port"},"core":{"type":"string","description":"instead: a core file"},"config":{"type":"string","description":"instead: a launch.json configuration"},"hold":{"type":"boolean","description":"hold it before it begins"},"record":{"type":"boolean","description":"to go back later (gdb; slow)"},"stop_on_entry":{"type":"boolean"},"cwd":{"type":"string","description":"folder that this call is made in"},"env":{"type":"array","items":{"type":"string"},"description":"K=V"},"stdin":{"type":"string","description":"file"},"adapter":{"type":"string"},"name":{"type":"string"},"wait":{"type":"number","description":"s, default 25; then: running"}}"#,
         required: &[],
         reads: false,
         destroys: false,
@@ -47,7 +52,7 @@ pub const TOOLS: &[Tool] = &[
         description: "Run a program once and tell what expressions were each time a place was reached, without stopping. The \
                       first choice for 'which value goes wrong, and when'. Without a command: from where the session stands \
                       to its next stop.",
-        properties: r#"{"at":{"type":"array","items":{"type":"string"},"description":"'file:line: expr, expr' or 'function: expr'"},"calls":{"type":"array","items":{"type":"string"},"description":"function globs: tells arguments, value, depth of each call"},"watch":{"type":"array","items":{"type":"string"},"description":"variables: tells each write"},"command":{"type":"array","items":{"type":"string"}},"when":{"type":"string","description":"only where this is true"},"every":{"type":"integer"},"max_hits":{"type":"integer"},"timeout":{"type":"number"},"cwd":{"type":"string"},"env":{"type":"array","items":{"type":"string"}},"stdin":{"type":"string"},"adapter":{"type":"string"}}"#,
+        properties: r#"{"at":{"type":"array","items":{"type":"string"},"description":"'file:line: expr, expr' or 'function: expr'"},"calls":{"type":"array","items":{"type":"string"},"description":"function globs: tells arguments, value, depth of each call"},"watch":{"type":"array","items":{"type":"string"},"description":"variables: tells each write"},"command":{"type":"array","items":{"type":"string"}},"when":{"type":"string","description":"only where this is true"},"every":{"type":"integer"},"max_hits":{"type":"integer"},"timeout":{"type":"number","description":"s, default 45"},"cwd":{"type":"string"},"env":{"type":"array","items":{"type":"string"}},"stdin":{"type":"string"},"adapter":{"type":"string"}}"#,
         required: &[],
         reads: false,
         destroys: false,
@@ -56,7 +61,7 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "debug_break",
         description: "Set, list or change breakpoints; they are kept for later runs. Without arguments: list.",
-        properties: r#"{"at":{"type":"array","items":{"type":"string"},"description":"file:line or function"},"if":{"type":"string","description":"condition"},"log":{"type":"string","description":"print 'x={x}' instead of stopping"},"hits":{"type":"integer","description":"stop from the Nth hit"},"once":{"type":"boolean"},"watch":{"type":"string","description":"stop when this variable is written"},"catch":{"type":"array","items":{"type":"string"},"description":"stop at exceptions: raised, uncaught, throw, panic, none"},"remove":{"type":"array","items":{"type":"integer"}},"enable":{"type":"array","items":{"type":"integer"}},"disable":{"type":"array","items":{"type":"integer"}}}"#,
+        properties: r#"{"at":{"type":"array","items":{"type":"string"},"description":"file:line or function"},"if":{"type":"string","description":"condition"},"log":{"type":"string","description":"print 'x={x}' instead of stopping"},"hits":{"type":"integer","description":"stop from the Nth hit"},"once":{"type":"boolean"},"watch":{"type":"string","description":"stop when this variable is written"},"access":{"type":"string","enum":["write","read","both"],"description":"with watch"},"catch":{"type":"array","items":{"type":"string"},"description":"stop at exceptions: raised, uncaught, throw, panic, none"},"thread":{"type":"integer"},"remove":{"type":"array","items":{"type":"integer"}},"enable":{"type":"array","items":{"type":"integer"}},"disable":{"type":"array","items":{"type":"integer"}}}"#,
         required: &[],
         reads: false,
         destroys: false,
@@ -75,7 +80,7 @@ pub const TOOLS: &[Tool] = &[
         name: "debug_inspect",
         description: "Look at the stopped program: source, locals and stack around the current place (context), the whole stack, \
                       threads, what it printed, the exception it stopped on.",
-        properties: r#"{"what":{"type":"string","enum":["context","backtrace","threads","locals","args","source","exception","output","status","modules","registers","disassemble"]},"place":{"type":"string","description":"with source"},"frame":{"type":"integer"},"thread":{"type":"integer"},"full":{"type":"boolean","description":"do not cut values"}}"#,
+        properties: r#"{"what":{"type":"string","enum":["context","backtrace","threads","locals","args","source","exception","output","status","modules","memory","registers","disassemble"]},"place":{"type":"string","description":"with source: file:line or function; memory, disassemble: address or &x; registers: names"},"count":{"type":"integer","description":"frames, lines, bytes or instructions"},"all":{"type":"boolean","description":"every thread's stack; globals too; all output"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"full":{"type":"boolean","description":"do not cut values"}}"#,
         required: &[],
         reads: true,
         destroys: false,
@@ -85,7 +90,7 @@ pub const TOOLS: &[Tool] = &[
         name: "debug_eval",
         description: "Show expressions in the selected frame, without side effects. With `set`: change a variable. With `effects`: \
                       evaluate what may call functions and change the program.",
-        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"set":{"type":"string","description":"'x = 3'"},"effects":{"type":"boolean"},"frame":{"type":"integer"},"thread":{"type":"integer"},"full":{"type":"boolean"}}"#,
+        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"set":{"type":"string","description":"'x = 3'"},"effects":{"type":"boolean"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"from":{"type":"integer","description":"first item of a long list"},"format":{"type":"string","enum":["hex","bin","dec","addr","str"]},"full":{"type":"boolean"}}"#,
         required: &[],
         reads: false,
         destroys: true,
@@ -102,8 +107,9 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "debug_sessions",
-        description: "List the sessions, or end them: `stop` ends the program and all it started, `detach` lets it go on.",
-        properties: r#"{"action":{"type":"string","enum":["list","stop","stop_all","detach"]}}"#,
+        description: "List the sessions, choose the one that later calls are about (`use`), or end them: `stop` ends the program \
+                      and all it started, `detach` lets it go on.",
+        properties: r#"{"action":{"type":"string","enum":["list","use","stop","stop_all","detach"]}}"#,
         required: &[],
         reads: false,
         destroys: true,
@@ -131,7 +137,7 @@ pub const TOOLS: &[Tool] = &[
 ];
 
 impl Arguments<'_> {
-    fn text(&self, name: &str) -> Result<Option<String>, String> {
+    pub fn text(&self, name: &str) -> Result<Option<String>, String> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -203,12 +209,24 @@ impl<'a> Words<'a> {
         Ok(self)
     }
 
+    /// A file. What stands for standard input elsewhere would be the protocol's own.
+    fn file(self, argument: &str, flag: &str) -> Result<Self, String> {
+        match self.from.text(argument)?.as_deref() {
+            Some("-") => Err(format!("`{argument}` is to be a file; debug_input writes to a program that runs")),
+            _ => self.flag(argument, flag),
+        }
+    }
+
     fn place_of_frame(self) -> Result<Self, String> {
         self.flag("frame", "frame")?.flag("thread", "thread")
     }
 
+    /// The program; a single text is read as a shell reads it.
     fn command_line(mut self) -> Result<Self, String> {
-        let command = self.from.list("command")?;
+        let command = match self.from.0.get("command") {
+            Some(Value::String(line)) => split(line)?.into_iter().flatten().collect(),
+            _ => self.from.list("command")?,
+        };
         if !command.is_empty() {
             self.words.push("--".into());
             self.words.extend(command);
@@ -221,32 +239,51 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Commands in a text, as `do` takes them.
+fn split(text: &str) -> Result<Vec<Vec<String>>, String> {
+    do_::split(text).map_err(|failure| failure.message)
+}
+
 fn run(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     if let Some(target) = arguments.text("attach")? {
-        let words = Words::new(arguments, "attach").flag("adapter", "adapter")?.flag("name", "name")?;
+        let words =
+            Words::new(arguments, "attach").flag("adapter", "adapter")?.flag("name", "name")?.flag("wait", "wait")?;
         return Ok(words.word("--").word(target).done());
     }
     if let Some(test) = arguments.text("test")? {
-        let words = Words::new(arguments, "test").flag("wait", "wait")?.flags("env", "env")?.flag("cwd", "cwd")?;
+        let words = Words::new(arguments, "test")
+            .flags("break", "break")?
+            .flags("env", "env")?
+            .flag("adapter", "adapter")?
+            .flag("name", "name")?
+            .flag("wait", "wait")?;
         return Ok(words.word("--").word(test).done());
     }
-    let held = arguments.is("hold")? || arguments.text("core")?.is_some();
+    if arguments.text("core")?.is_some() {
+        let words =
+            Words::new(arguments, "start").flag("core", "core")?.flag("adapter", "adapter")?.flag("name", "name")?;
+        // The program that it is of, if the file does not tell.
+        return Ok(match arguments.list("command")?.into_iter().next() {
+            Some(program) => words.word(program).done(),
+            None => words.done(),
+        });
+    }
+    let held = arguments.is("hold")?;
     let words = Words::new(arguments, if held { "start" } else { "run" })
         .flags("break", "break")?
-        .flag("core", "core")?
         .flag("config", "config")?
-        .flag("cwd", "cwd")?
         .flags("env", "env")?
-        .flag("stdin", "stdin")?
+        .file("stdin", "stdin")?
         .flag("adapter", "adapter")?
         .flag("name", "name")?
+        .switch("record", "record")?
         .switch("stop_on_entry", "stop-on-entry")?;
     let words = if held { words } else { words.flag("wait", "wait")? };
     Ok(words.command_line()?.done())
 }
 
 fn trace(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
-    let words = Words::new(arguments, "trace")
+    let mut words = Words::new(arguments, "trace")
         .flags("at", "at")?
         .flags("calls", "calls")?
         .flags("watch", "watch")?
@@ -254,10 +291,12 @@ fn trace(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
         .flag("every", "every")?
         .flag("max_hits", "max-hits")?
         .flag("timeout", "timeout")?
-        .flag("cwd", "cwd")?
         .flags("env", "env")?
-        .flag("stdin", "stdin")?
+        .file("stdin", "stdin")?
         .flag("adapter", "adapter")?;
+    if arguments.text("timeout")?.is_none() {
+        words = words.word(format!("--timeout={LONGEST}"));
+    }
     Ok(words.command_line()?.done())
 }
 
@@ -274,15 +313,22 @@ fn breaks(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
             .flag("if", "if")?
             .flag("log", "log")?
             .flag("hits", "hit-count")?
+            .flag("thread", "thread")?
             .switch("once", "once")?;
         commands.extend(words.word("--").word(place).done());
     }
     if let Some(variable) = arguments.text("watch")? {
-        let words = Words::new(arguments, "watch").flag("if", "condition")?;
+        let words = Words::new(arguments, "watch").flag("if", "condition")?.flag("thread", "thread")?;
+        let words = match arguments.text("access")?.as_deref() {
+            None | Some("write") => words,
+            Some("read") => words.word("--read"),
+            Some("both") => words.word("--access"),
+            Some(other) => return Err(format!("`access` is write, read or both, not {other}")),
+        };
         commands.extend(words.word("--").word(variable).done());
     }
-    for word in arguments.list("catch")? {
-        commands.push(vec!["catch".into(), word]);
+    for what in arguments.list("catch")? {
+        commands.push(std::iter::once("catch").chain(what.split_whitespace()).map(str::to_string).collect());
     }
     if commands.is_empty() {
         commands.push(vec!["breaks".into()]);
@@ -294,12 +340,14 @@ fn resume(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     let how = arguments.text("how")?.unwrap_or_else(|| "continue".into());
     let words = Words::new(arguments, &how);
     let words = match how.as_str() {
-        "next" => words.flag("count", "count")?.flag("wait", "wait")?,
+        "continue" | "next" | "finish" | "back" => words.flag("count", "count")?.flag("wait", "wait")?,
         "step" => words.flag("count", "count")?.flag("into", "into")?.flag("wait", "wait")?,
-        "continue" | "finish" | "until" => words.flag("wait", "wait")?,
+        "until" | "reverse-continue" => words.flag("wait", "wait")?,
+        "restart" => words.word("--run").flag("wait", "wait")?,
+        "await" if arguments.text("wait")?.is_none() => words.word(format!("--timeout={LONGEST}")),
         "await" => words.flag("wait", "timeout")?,
-        "pause" | "jump" | "back" | "reverse-continue" | "restart" => words,
-        other => return Err(format!("`how` is none of those that there are: {other}")),
+        "pause" | "jump" => words,
+        other => return Err(unknown("how", other)),
     };
     match (how.as_str(), arguments.text("place")?) {
         ("until" | "jump", Some(place)) => Ok(words.word("--").word(place).done()),
@@ -308,22 +356,42 @@ fn resume(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     }
 }
 
+/// A word that is none of those an argument may have; the schema lists them.
+fn unknown(argument: &str, given: &str) -> String {
+    let known = TOOLS.iter().find_map(|tool| {
+        let properties: Map<String, Value> = serde_json::from_str(tool.properties).ok()?;
+        let words: Vec<String> = serde_json::from_value(properties.get(argument)?.get("enum")?.clone()).ok()?;
+        Some(words.join(", "))
+    });
+    format!("`{argument}` is none of {}: {given}", known.unwrap_or_default())
+}
+
 fn inspect(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     let what = arguments.text("what")?.unwrap_or_else(|| "context".into());
     let words = Words::new(arguments, &what);
     let words = match what.as_str() {
-        "context" | "locals" | "args" => words.place_of_frame()?.switch("full", "full")?,
-        "backtrace" => words.flag("thread", "thread")?,
-        "registers" | "disassemble" => words.place_of_frame()?,
-        "source" => match arguments.text("place")? {
-            Some(place) => words.word("--").word(place),
-            None => words,
-        },
-        "output" => words,
+        "context" => words.flag("count", "context")?.place_of_frame()?,
+        "locals" | "args" => {
+            let words = if what == "locals" && arguments.is("all")? { words.word("--scope=all") } else { words };
+            words.place_of_frame()?.flag("depth", "depth")?.switch("full", "full")?
+        }
+        "backtrace" => {
+            words.flag("count", "limit")?.switch("all", "all")?.switch("full", "locals")?.flag("thread", "thread")?
+        }
+        "memory" => words.word("read").flag("count", "count")?.place_of_frame()?,
+        "disassemble" => words.flag("count", "count")?.place_of_frame()?,
+        "registers" => words.place_of_frame()?,
+        "source" => words.flag("count", "context")?,
+        "output" => words.flag("count", "tail")?.switch("all", "all")?,
         "threads" | "exception" | "status" | "modules" => words,
-        other => return Err(format!("`what` is none of those that there are: {other}")),
+        other => return Err(unknown("what", other)),
     };
-    Ok(words.done())
+    match (what.as_str(), arguments.text("place")?) {
+        ("memory" | "disassemble" | "source", Some(place)) => Ok(words.word("--").word(place).done()),
+        ("registers", Some(names)) => Ok(names.split_whitespace().fold(words.word("--"), Words::word).done()),
+        ("memory", None) => Err("`memory` needs a `place`: an address, or &x".into()),
+        _ => Ok(words.done()),
+    }
 }
 
 fn eval(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
@@ -337,7 +405,12 @@ fn eval(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
             commands.extend(Words::new(arguments, "eval").place_of_frame()?.word("--").word(expression).done());
         }
     } else if !expressions.is_empty() {
-        let words = Words::new(arguments, "print").place_of_frame()?.switch("full", "full")?;
+        let words = Words::new(arguments, "print")
+            .place_of_frame()?
+            .flag("depth", "depth")?
+            .flag("from", "from")?
+            .flag("format", "format")?
+            .switch("full", "full")?;
         commands.extend(words.flags("expressions", "expr")?.done());
     }
     if commands.is_empty() {
@@ -356,22 +429,31 @@ fn input(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
 }
 
 fn sessions(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
-    let words: &[&str] = match arguments.text("action")?.as_deref() {
-        None | Some("list") => &["sessions"],
-        Some("stop") => &["stop"],
-        Some("stop_all") => &["stop", "--all"],
-        Some("detach") => &["detach"],
-        Some(other) => return Err(format!("`action` is none of those that there are: {other}")),
-    };
-    Ok(vec![words.iter().map(|word| (*word).to_string()).collect()])
+    let words = |command| Words::new(arguments, command);
+    Ok(match arguments.text("action")?.as_deref() {
+        None | Some("list") => words("sessions").done(),
+        Some("use") => match arguments.text("session")? {
+            Some(session) => words("use").word("--").word(session).done(),
+            None => return Err("`use` needs a `session`".into()),
+        },
+        Some("stop") => words("stop").done(),
+        Some("stop_all") => words("stop").word("--all").done(),
+        Some("detach") => words("detach").done(),
+        Some(other) => return Err(unknown("action", other)),
+    })
 }
 
 fn several(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
-    let commands = arguments.list("commands")?;
+    let commands = split(&arguments.list("commands")?.join("\n"))?;
     if commands.is_empty() {
-        return Err("`commands` is empty".into());
+        return Err("`commands` is empty; for instance: [\"break app.py:7\", \"continue\", \"print x\"]".into());
     }
-    Ok(vec![std::iter::once("do".to_string()).chain(commands).collect()])
+    // A user's habit: the program's own name comes first.
+    let bare = |words: Vec<String>| match words.split_first() {
+        Some((first, rest)) if first == "bugeye" && !rest.is_empty() => rest.to_vec(),
+        _ => words,
+    };
+    Ok(commands.into_iter().map(bare).collect())
 }
 
 fn setup(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
@@ -379,4 +461,137 @@ fn setup(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
         Some(name) => vec!["setup".into(), name],
         None => vec!["doctor".into()],
     }])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli;
+
+    fn words(tool: &str, arguments: &Value) -> Result<Vec<String>, String> {
+        let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
+        let commands = (tool.words)(&Arguments(arguments.as_object().unwrap()))?;
+        Ok(commands.iter().map(|words| words.join(" ")).collect())
+    }
+
+    fn good(tool: &str, arguments: &Value) -> Vec<String> {
+        words(tool, arguments).unwrap()
+    }
+
+    /// What an argument may be, by its schema.
+    fn samples(schema: &Value) -> Vec<Value> {
+        if let Some(known) = schema["enum"].as_array() {
+            return known.clone();
+        }
+        vec![match schema["type"].as_str().unwrap() {
+            "string" => json!("x7"),
+            "integer" | "number" => json!(3),
+            "boolean" => json!(true),
+            "array" if schema["items"]["type"] == "integer" => json!([1, 2]),
+            "array" => json!(["a b", "--c"]),
+            other => panic!("no sample of {other}"),
+        }]
+    }
+
+    /// The least that makes a call of a tool whole.
+    fn least(tool: &str) -> Value {
+        match tool {
+            "debug_run" => json!({ "command": ["./a"] }),
+            "debug_trace" => json!({ "at": ["a.c:3: x"], "command": ["./a"] }),
+            "debug_break" => json!({ "at": ["a.c:3"] }),
+            "debug_eval" => json!({ "expressions": ["x"] }),
+            "debug_input" => json!({ "text": "x" }),
+            "debug_do" => json!({ "commands": ["print x"] }),
+            "debug_continue" | "debug_inspect" => json!({ "place": "a.c:7" }),
+            "debug_sessions" => json!({ "session": "s1" }),
+            _ => json!({}),
+        }
+    }
+
+    #[test]
+    fn whatever_a_schema_allows_is_a_command_that_exists() {
+        for tool in TOOLS {
+            let properties: Map<String, Value> = serde_json::from_str(tool.properties).unwrap();
+            for (name, schema) in &properties {
+                for sample in samples(schema) {
+                    let mut arguments = if name == "config" { json!({}) } else { least(tool.name) };
+                    arguments[name] = match (tool.name, name.as_str()) {
+                        ("debug_do", _) | ("debug_break", "catch") => json!(["raw x", "catch throw E"][..1]),
+                        ("debug_run" | "debug_trace", "env") => json!(["K=V"]),
+                        ("debug_trace", "at") => json!(["a.c:3: x"]),
+                        _ => sample,
+                    };
+                    let commands = (tool.words)(&Arguments(arguments.as_object().unwrap()))
+                        .unwrap_or_else(|error| panic!("{} {arguments}: {error}", tool.name));
+                    assert!(!commands.is_empty());
+                    for words in commands {
+                        let read = cli::command()
+                            .try_get_matches_from(std::iter::once("bugeye").chain(words.iter().map(String::as_str)));
+                        assert!(read.is_ok(), "{} {arguments}: {words:?}: {}", tool.name, read.unwrap_err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_documentation_names_every_tool_and_argument() {
+        let page = include_str!("../../docs/mcp.md");
+        for tool in TOOLS {
+            let line = page.lines().find(|line| line.starts_with(&format!("| `{}`", tool.name))).unwrap_or(tool.name);
+            let told: Vec<&str> = line.rsplit(" | ").next().unwrap().split('`').skip(1).step_by(2).collect();
+            let properties: Map<String, Value> = serde_json::from_str(tool.properties).unwrap();
+            let mut known: Vec<&str> = properties.keys().map(String::as_str).collect();
+            let mut told = told.clone();
+            known.sort_unstable();
+            told.sort_unstable();
+            assert_eq!(told, known, "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn calls_are_the_words_that_a_user_would_type() {
+        let run = json!({ "command": "python3 'my app.py' 3", "break": ["app.py:7"], "wait": 5 });
+        assert_eq!(good("debug_run", &run), ["run --break=app.py:7 --wait=5 -- python3 my app.py 3"]);
+        assert_eq!(good("debug_run", &json!({ "attach": "4711" })), ["attach -- 4711"]);
+        assert_eq!(good("debug_run", &json!({ "test": "test_a" })), ["test -- test_a"]);
+        assert_eq!(good("debug_run", &json!({ "core": "core.1" })), ["start --core=core.1"]);
+        assert_eq!(good("debug_break", &json!({})), ["breaks"]);
+        assert_eq!(
+            good("debug_break", &json!({ "at": "f", "if": "x > 1", "remove": [3, 4] })),
+            ["unbreak 3 4", "break --if=x > 1 -- f"]
+        );
+        assert_eq!(good("debug_break", &json!({ "catch": ["throw ValueError"] })), ["catch throw ValueError"]);
+        assert_eq!(good("debug_break", &json!({ "watch": "n", "access": "both" })), ["watch --access -- n"]);
+        assert_eq!(good("debug_continue", &json!({})), ["continue"]);
+        assert_eq!(good("debug_continue", &json!({ "how": "await" })), ["await --timeout=45"]);
+        assert_eq!(good("debug_eval", &json!({ "expressions": ["a", "-b"] })), ["print --expr=a --expr=-b"]);
+        assert_eq!(
+            good("debug_eval", &json!({ "set": "x = 3", "expressions": ["x"] })),
+            ["set -- x = 3", "print --expr=x"]
+        );
+        assert_eq!(
+            good("debug_do", &json!({ "commands": ["break a:1; continue", "bugeye print x"] })),
+            ["break a:1", "continue", "print x"]
+        );
+        assert_eq!(good("debug_sessions", &json!({ "action": "use", "session": "s2" })), ["use -- s2"]);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_the_way_out() {
+        let bad = |tool, arguments: Value| words(tool, &arguments).unwrap_err();
+        assert!(bad("debug_continue", json!({ "how": "hop" })).contains("finish"));
+        assert!(bad("debug_continue", json!({ "how": "until" })).contains("`place`"));
+        assert!(bad("debug_inspect", json!({ "what": "stack" })).contains("backtrace"));
+        assert!(bad("debug_sessions", json!({ "action": "use" })).contains("`session`"));
+        assert!(bad("debug_run", json!({ "command": ["a"], "stdin": "-" })).contains("debug_input"));
+        assert!(bad("debug_run", json!({ "command": "a 'b" })).contains("not closed"));
+        assert!(bad("debug_eval", json!({})).contains("`expressions`"));
+        assert!(bad("debug_eval", json!({ "expressions": [{}] })).contains("list of texts"));
+        assert!(bad("debug_input", json!({})).contains("`eof`"));
+        assert!(bad("debug_do", json!({ "commands": [] })).contains("for instance"));
+        assert!(bad("debug_run", json!({ "command": ["a"], "hold": "yes" })).contains("true or false"));
+    }
 }

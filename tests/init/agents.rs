@@ -128,7 +128,7 @@ fn each_agent_in_a_project_has_its_files_and_gives_them_back() {
             assert_eq!(entry(&place.read(&format!("project/{name}")), key), **value, "{name}");
             assert!(said.contains(&format!("+++ {}", place.path("project").join(name).display())), "{said}");
         }
-        for name in ["SKILL.md", "references/recipes.md"] {
+        for (name, _) in bugeye::init::skill::FILES {
             wanted.push(format!("project/{skills}/skills/bugeye/{name}"));
         }
         wanted.sort();
@@ -176,9 +176,9 @@ fn each_agent_has_its_files_for_the_user() {
     let words: Vec<&str> = agents.iter().copied().chain(["--user"]).collect();
     place.ok(&words);
     let skills = [".agents", ".claude", ".config/opencode", ".copilot", ".cursor", ".gemini"];
-    let skills = skills.iter().flat_map(|folder| {
-        ["SKILL.md", "references/recipes.md"].map(|name| format!("home/{folder}/skills/bugeye/{name}"))
-    });
+    let skills = skills
+        .iter()
+        .flat_map(|folder| bugeye::init::skill::FILES.map(|(name, _)| format!("home/{folder}/skills/bugeye/{name}")));
     let configs = [
         ".claude.json",
         ".codex/config.toml",
@@ -271,8 +271,9 @@ fn an_entry_and_a_skill_of_the_user_are_kept_unless_forced() {
         "project/.mcp.json",
         "{\"mcpServers\": {\"bugeye\": {\"command\": \"bugeye\", \"args\": [\"mcp\", \"-v\"]}}}",
     );
-    place.write("project/.claude/skills/bugeye/SKILL.md", "my own");
-    place.write("project/.claude/skills/bugeye/references/recipes.md", "my own");
+    for (name, _) in bugeye::init::skill::FILES {
+        place.write(&format!("project/.claude/skills/bugeye/{name}"), "my own");
+    }
     let before = place.tree();
     for words in [&["claude"][..], &["claude", "--uninstall"]] {
         let said = place.ok(words);
@@ -428,7 +429,7 @@ fn the_changes_are_there_as_data() {
     let report = serde_json::from_str::<Value>(&said).unwrap()["result"].take();
     let actions: Vec<&Value> =
         report["agents"][0]["files"].as_array().unwrap().iter().map(|file| &file["action"]).collect();
-    assert_eq!(actions, ["unchanged"; 3]);
+    assert_eq!(actions, ["unchanged"; 1 + bugeye::init::skill::FILES.len()]);
 }
 
 #[test]
