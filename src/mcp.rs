@@ -3,7 +3,9 @@
 //! Each call of a tool is a command line (`mcp/tools.rs`), carried out as the typed one is; its text is the answer. State
 //! is the daemon's alone: what a client has to remember are session ids, so both eras of the protocol are served alike.
 
+mod check;
 mod http;
+mod input;
 mod tools;
 
 use std::borrow::Cow;
@@ -12,9 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -27,16 +29,18 @@ use tokio::sync::mpsc;
 use crate::cli::{Stopper, Typist};
 use crate::client::{self, Connection};
 use crate::failure::Failure;
-use crate::nearest::nearest;
 use crate::paths::Paths;
 use crate::render::quoted_lines;
 pub use http::serve as serve_http;
+use input::Input;
 use tools::{Arguments, TOOLS};
 
 /// How often somebody who waits is told that it goes on.
 const TELLING: Duration = Duration::from_secs(5);
 /// How long the end of input may take to end everything.
 const LEAVING: Duration = Duration::from_millis(500);
+/// How long, before that, calls may still be answered.
+const LAST_WORDS: Duration = Duration::from_millis(750);
 /// The longest message that is read; a longer one is dropped.
 const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 /// How long a list of tools holds good: as long as this program does.
@@ -59,10 +63,20 @@ pub fn serve(paths: &Paths, structured: bool) -> Result<(), Failure> {
     let server = Server::new(paths, structured);
     let runtime = runtime()?;
     let served = runtime.block_on(async {
-        let transport = AsyncRwTransport::new_server(File::from_std(input), File::from_std(output));
+        let (input, ended) = Input::new(input);
+        let transport = AsyncRwTransport::new_server(input, File::from_std(output));
         let running = server.serve(transport.with_max_line_length(MAX_MESSAGE)).await;
         match running {
-            Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
+            Ok(running) => {
+                let left = async {
+                    ended.cancelled().await;
+                    tokio::time::sleep(LAST_WORDS).await;
+                };
+                tokio::select! {
+                    served = running.waiting() => served.map(drop).map_err(|error| error.to_string()),
+                    () = left => Ok(()),
+                }
+            }
             // A client that leaves before its first word has no complaint.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
@@ -162,6 +176,21 @@ impl ServerHandler for Server {
         }
         Ok(result.into())
     }
+
+    /// A call of a tool that is none by its form comes here.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != "tools/call" {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        let text = "tools/call needs the `name` of a tool, a text, and its `arguments`, an object";
+        Ok(CustomResult::new(json!({
+            "content": [{ "type": "text", "text": text }], "isError": true, "resultType": "complete"
+        })))
+    }
 }
 
 /// A call, as commands.
@@ -188,17 +217,7 @@ fn understood(name: &str, arguments: &JsonObject) -> Result<Call, String> {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
         return Err(format!("there is no tool {name}; there are: {}", names.join(", ")));
     };
-    let schema = properties(tool);
-    for given in arguments.keys() {
-        if !schema.contains_key(given) {
-            let near = nearest(given, schema.keys().map(String::as_str));
-            let near = near.map(|near| format!("; did you mean `{near}`?"));
-            let near = near.unwrap_or_else(|| {
-                format!("; it has: {}", schema.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
-            });
-            return Err(format!("{name} has no argument `{given}`{near}"));
-        }
-    }
+    check::check(name, &properties(tool), arguments)?;
     let arguments = Arguments(arguments);
     let commands = (tool.words)(&arguments)?;
     let cwd = arguments.text("cwd")?.map(PathBuf::from);

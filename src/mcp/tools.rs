@@ -61,7 +61,7 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "debug_break",
         description: "Set, list or change breakpoints; they are kept for later runs. Without arguments: list.",
-        properties: r#"{"at":{"type":"array","items":{"type":"string"},"description":"file:line or function"},"if":{"type":"string","description":"condition"},"log":{"type":"string","description":"print 'x={x}' instead of stopping"},"hits":{"type":"integer","description":"stop from the Nth hit"},"once":{"type":"boolean"},"watch":{"type":"string","description":"stop when this variable is written"},"access":{"enum":["write","read","both"],"description":"with watch"},"catch":{"type":"array","items":{"type":"string"},"description":"stop at exceptions: raised, uncaught, throw, panic, none"},"thread":{"type":"integer"},"remove":{"type":"array","items":{"type":"integer"}},"enable":{"type":"array","items":{"type":"integer"}},"disable":{"type":"array","items":{"type":"integer"}}}"#,
+        properties: r#"{"at":{"type":"array","items":{"type":"string"},"description":"file:line or function"},"if":{"type":"string","description":"condition"},"log":{"type":"string","description":"print 'x={x}' instead of stopping"},"hits":{"type":"integer","description":"stop from the Nth hit"},"once":{"type":"boolean"},"watch":{"type":"string","description":"stop when this variable is written"},"access":{"type":"string","enum":["write","read","both"],"description":"with watch"},"catch":{"type":"array","items":{"type":"string"},"description":"stop at exceptions: raised, uncaught, throw, panic, none"},"thread":{"type":"integer"},"remove":{"type":"array","items":{"type":"integer"}},"enable":{"type":"array","items":{"type":"integer"}},"disable":{"type":"array","items":{"type":"integer"}}}"#,
         required: &[],
         reads: false,
         destroys: false,
@@ -70,7 +70,7 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "debug_continue",
         description: "Let the program run on and answer where it stops next. `until` and `jump` need a place.",
-        properties: r#"{"how":{"enum":["continue","next","step","finish","until","pause","await","jump","back","reverse-continue","restart"]},"place":{"type":"string"},"count":{"type":"integer","description":"steps"},"into":{"type":"string","description":"with step: this function"},"wait":{"type":"number","description":"s, default 25; then: running"}}"#,
+        properties: r#"{"how":{"type":"string","enum":["continue","next","step","finish","until","pause","await","jump","back","reverse-continue","restart"]},"place":{"type":"string"},"count":{"type":"integer","description":"steps"},"into":{"type":"string","description":"with step: this function"},"wait":{"type":"number","description":"s, default 25; then: running"}}"#,
         required: &[],
         reads: false,
         destroys: false,
@@ -80,7 +80,7 @@ pub const TOOLS: &[Tool] = &[
         name: "debug_inspect",
         description: "Look at the stopped program: source, locals and stack around the current place (context), the whole stack, \
                       threads, what it printed, the exception it stopped on.",
-        properties: r#"{"what":{"enum":["context","backtrace","threads","locals","args","source","exception","output","status","modules","memory","registers","disassemble"]},"place":{"type":"string","description":"with source: file:line or function; memory, disassemble: address or &x; registers: names"},"count":{"type":"integer","description":"frames, lines, bytes or instructions"},"all":{"type":"boolean","description":"every thread's stack; globals too; all output"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"full":{"type":"boolean","description":"do not cut values"}}"#,
+        properties: r#"{"what":{"type":"string","enum":["context","backtrace","threads","locals","args","source","exception","output","status","modules","memory","registers","disassemble"]},"place":{"type":"string","description":"with source: file:line or function; memory, disassemble: address or &x; registers: names"},"count":{"type":"integer","description":"frames, lines, bytes or instructions"},"all":{"type":"boolean","description":"every thread's stack; globals too; all output"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"full":{"type":"boolean","description":"do not cut values"}}"#,
         required: &[],
         reads: true,
         destroys: false,
@@ -90,7 +90,7 @@ pub const TOOLS: &[Tool] = &[
         name: "debug_eval",
         description: "Show expressions in the selected frame, without side effects. With `set`: change a variable. With `effects`: \
                       evaluate what may call functions and change the program.",
-        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"set":{"type":"string","description":"'x = 3'"},"effects":{"type":"boolean"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"from":{"type":"integer","description":"first item of a long list"},"format":{"enum":["hex","bin","dec","addr","str"]},"full":{"type":"boolean"}}"#,
+        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"set":{"type":"string","description":"'x = 3'"},"effects":{"type":"boolean"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"from":{"type":"integer","description":"first item of a long list"},"format":{"type":"string","enum":["hex","bin","dec","addr","str"]},"full":{"type":"boolean"}}"#,
         required: &[],
         reads: false,
         destroys: true,
@@ -109,7 +109,7 @@ pub const TOOLS: &[Tool] = &[
         name: "debug_sessions",
         description: "List the sessions, choose the one that later calls are about (`use`), or end them: `stop` ends the program \
                       and all it started, `detach` lets it go on.",
-        properties: r#"{"action":{"enum":["list","use","stop","stop_all","detach"]}}"#,
+        properties: r#"{"action":{"type":"string","enum":["list","use","stop","stop_all","detach"]}}"#,
         required: &[],
         reads: false,
         destroys: true,
