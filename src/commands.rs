@@ -23,6 +23,8 @@ pub mod do_;
 pub mod doctor;
 pub mod down;
 pub mod eval;
+pub mod event_line;
+pub mod events;
 pub mod exception;
 pub mod finish;
 pub mod frame;
@@ -293,6 +295,7 @@ pub const CATALOGUE: &[Entry] = &[
     served::<output::Output>(),
     served::<input::Input>(),
     served::<raw::Raw>(),
+    bare::<events::Events>(),
     bare::<do_::Do>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),

@@ -22,6 +22,8 @@ pub mod elf;
 pub mod failure;
 /// Where an adapter is on this machine.
 pub mod find;
+/// Patterns with `*` and `?`, as names are chosen by.
+pub mod glob;
 /// A first word with an adapter, to see that it works.
 pub mod greet;
 /// Live sessions, the breakpoint table and the recorder: what commands call.
