@@ -109,7 +109,7 @@ async def find(server, task, place, command):
     stop = await server.call("debug_run", command=command)
     session = re.search(r"\[(\S+) via", stop)[1]
     assert re.search(rf"\b{index}={first[index]}\b", stop), f"not that pass: {stop}"
-    why = await server.call("debug_eval", session=session, expressions=task.why)
+    why = await server.call("debug_print", session=session, expressions=task.why)
     await server.call("debug_sessions", session=session, action="stop")
     return {"found": {index: first[index]}, "variable": task.culprit, "value": first[task.culprit], "why": why.splitlines()}
 

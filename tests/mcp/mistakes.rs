@@ -80,7 +80,7 @@ fn a_session_that_is_over_is_advice_too() {
     assert!(mistake, "{text}");
     has(&text, &["there is no session `s1`", "hint"]);
     let stop = client.ok("debug_run", json!({ "command": ["python3", "loop.py"], "break": [place] }));
-    let (text, mistake) = client.call("debug_eval", json!({ "session": gone, "expressions": ["i"] }));
+    let (text, mistake) = client.call("debug_print", json!({ "session": gone, "expressions": ["i"] }));
     assert!(mistake, "{text}");
     has(&text, &["there is no session `s1`", &session_of(&stop)]);
     client.ok("debug_sessions", json!({ "action": "stop" }));
