@@ -90,7 +90,9 @@ fn understand(typed: &[OsString], json: bool) -> Result<u8, Failure> {
         Err(error) => return not_understood(&error, json),
     };
     let manner = Manner { json: arguments.get_flag(JSON), colour: wants_colour(arguments) };
-    let mut ask = Ask { entry, args, session: arguments.get_one::<String>(SESSION).cloned(), manner };
+    let session = arguments.get_one::<String>(SESSION).cloned();
+    let typed = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut ask = Ask { entry, args, session, manner, typed };
     match entry.run {
         Run::Local(run) => ask.locally(run),
         Run::Bare(run) => {
@@ -210,6 +212,8 @@ struct Ask {
     args: serde_json::Value,
     session: Option<String>,
     manner: Manner,
+    /// What was typed, for the record.
+    typed: Vec<String>,
 }
 
 type RunLocally = fn(serde_json::Value, &LocalContext) -> Result<serde_json::Value, Failure>;
@@ -283,6 +287,7 @@ impl Ask {
             who: format!("cli:{parent}"),
             env: self.entry.spawns.then(|| std::env::vars_os().filter_map(text).collect()),
             umask: self.entry.spawns.then(umask),
+            typed: Some(self.typed.clone()),
         }
     }
 

@@ -23,9 +23,12 @@ pub mod do_;
 pub mod doctor;
 pub mod down;
 pub mod eval;
+pub mod event_line;
+pub mod events;
 pub mod exception;
 pub mod finish;
 pub mod frame;
+pub mod init;
 pub mod input;
 pub mod jump;
 pub mod locals;
@@ -293,9 +296,11 @@ pub const CATALOGUE: &[Entry] = &[
     served::<output::Output>(),
     served::<input::Input>(),
     served::<raw::Raw>(),
+    bare::<events::Events>(),
     bare::<do_::Do>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),
+    local::<init::Init>(),
     local::<demo::Demo>(),
     local::<daemon::Daemon>(),
     local::<trust::Trust>(),

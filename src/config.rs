@@ -206,6 +206,14 @@ impl Config {
         caller.map_or_else(own, |environment| variable(environment, "BUGEYE_ADAPTER")).filter(|name| !name.is_empty())
     }
 
+    /// `BUGEYE_LOG_EVENTS` of the asking process: what happens in its sessions goes to the log too.
+    #[must_use]
+    pub fn logs_events(caller: Option<&[(String, String)]>) -> bool {
+        let own = || std::env::var(EVENTS_VARIABLE).ok();
+        let asked = caller.map_or_else(own, |environment| variable(environment, EVENTS_VARIABLE));
+        asked.is_some_and(|value| !["", "0", "false", "no", "off"].contains(&value.trim().to_lowercase().as_str()))
+    }
+
     /// What becomes of a session when the MCP client that started it goes: `end` or `keep`.
     #[must_use]
     pub fn mcp_on_close(&self) -> String {
@@ -219,6 +227,7 @@ impl Config {
 }
 
 const REQUEST_VARIABLE: &str = "BUGEYE_REQUEST_TIMEOUT_MS";
+const EVENTS_VARIABLE: &str = "BUGEYE_LOG_EVENTS";
 
 fn variable(environment: &[(String, String)], name: &str) -> Option<String> {
     environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())

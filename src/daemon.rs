@@ -254,4 +254,7 @@ async fn end(server: &Server, ending: Option<Ending>) {
         }
     };
     let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    if tokio::time::timeout(FAREWELL, server.hub.flush()).await.is_err() {
+        log::warn("not everything was recorded in time");
+    }
 }

@@ -3,6 +3,7 @@
 //! The daemon's state is here and nowhere else. Its one lock is held for look-ups only, never across a wait, so that
 //! `status`, `sessions` and `stop` answer at once whatever the other commands do.
 
+pub mod asked;
 pub mod attach;
 pub mod build;
 pub mod configs;
@@ -30,8 +31,9 @@ use crate::output;
 use crate::paths::Paths;
 use crate::runner::Handle;
 use crate::session::{Answer, Op};
-use crate::store::Recorder;
+use crate::store::{Journal, Recorder};
 use crate::wire::{Caller, lasting};
+use asked::Asked;
 use wishes::{Table, Wishes};
 
 /// Ended sessions that are still answered for.
@@ -67,6 +69,8 @@ pub struct Live {
     pub name: Option<String>,
     /// The recording's id, permanent.
     pub record: Option<String>,
+    /// The way into it; none where it can't be written.
+    pub journal: Option<Journal>,
     pub project: PathBuf,
     pub adapter: &'static Adapter,
     pub blueprint: launch::Blueprint,
@@ -118,6 +122,13 @@ impl Live {
         part
     }
 
+    /// Says something in the session's record.
+    pub fn note(&self, message: &str) {
+        if let Some(journal) = &self.journal {
+            journal.append("log", None, serde_json::json!({ "message": message }));
+        }
+    }
+
     /// Puts a caller's mark where it is now.
     pub fn mark_read(&self, caller: &Caller) {
         let end = lock(&self.handle.output).end();
@@ -163,9 +174,29 @@ impl Hub {
 
     /// Ends every session; the daemon calls it before it goes.
     pub async fn end_all(&self) {
-        let ends = self.sessions().into_iter().map(|live| tokio::spawn(async move { live.end(false).await }));
+        let ends = self.sessions().into_iter().map(|live| {
+            if live.state().is_live() {
+                live.note("the daemon ends");
+            }
+            tokio::spawn(async move { live.end(false).await })
+        });
         for end in ends.collect::<Vec<_>>() {
             let _ = end.await;
+        }
+    }
+
+    /// Waits until everything that was recorded can be read by others.
+    pub async fn flush(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.flush().await;
+        }
+    }
+
+    /// The session a caller's command is about.
+    pub fn meant(&self, caller: &Caller) -> Result<Arc<Live>, Failure> {
+        match &caller.session {
+            Some(name) => self.named(name),
+            None => self.default_session(caller),
         }
     }
 
@@ -348,6 +379,8 @@ pub struct Context {
     pub about: Arc<Mutex<(Option<String>, Option<String>)>>,
     /// Whoever asked wants an answer now, with what there is.
     pub cancelled: CancellationToken,
+    /// What was asked, for the records.
+    pub asked: Arc<Asked>,
 }
 
 /// Something sent before the final line.
@@ -362,10 +395,7 @@ pub enum Part {
 impl Context {
     /// The session this command is about.
     pub fn session(&self) -> Result<Arc<Live>, Failure> {
-        let live = match &self.caller.session {
-            Some(name) => self.hub.named(name)?,
-            None => self.hub.default_session(&self.caller)?,
-        };
+        let live = self.hub.meant(&self.caller)?;
         self.about(&live);
         Ok(live)
     }
@@ -378,7 +408,15 @@ impl Context {
 
     /// Says which session the answer is about.
     pub fn about(&self, live: &Live) {
+        self.concerns(live);
         *lock(&self.about) = (Some(live.alias.clone()), Some(live.via()));
+    }
+
+    /// Has the session's record tell of this command.
+    pub fn concerns(&self, live: &Live) {
+        if let Some(journal) = &live.journal {
+            self.asked.tell(journal);
+        }
     }
 
     /// The project that breakpoints belong to: the session's, else the caller's.

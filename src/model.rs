@@ -1,6 +1,7 @@
 //! The nouns: plain data that every layer shares, with no I/O and no decisions beyond parsing.
 
 pub mod breakpoint;
+mod event;
 mod expression;
 mod hit;
 pub mod place;
@@ -10,6 +11,7 @@ pub mod value;
 pub mod view;
 
 pub use breakpoint::{Binding, BindingState, Breakpoint, BreakpointReport};
+pub use event::{EVENT_TYPES, Event};
 pub use expression::is_pure;
 pub use hit::{Crossing, Hit, HitFrame, Point, Reading, UNAVAILABLE};
 pub use place::Place;

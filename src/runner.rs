@@ -5,6 +5,7 @@
 //! adapter, so that an adapter that does not read can't hold the session up. Both end with the session's handle.
 
 mod handle;
+mod notes;
 mod pipes;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 use crate::dap::{Codec, FrameError, Message};
 use crate::failure::Failure;
 use crate::log;
-use crate::model::{Hit, SessionState};
+use crate::model::{Binding, Hit, SessionState};
 use crate::output::Ring;
 use crate::platform;
 use crate::process::{Streams, Supervised};
@@ -98,6 +99,8 @@ pub fn start(parts: Parts) -> Handle {
         noticing: None,
         watched: None,
         journal: parts.journal,
+        asked: HashMap::new(),
+        told: BTreeMap::new(),
         env: parts.env,
         attached: parts.attached,
         spent: parts.spent,
@@ -138,6 +141,10 @@ struct Runner {
     noticing: Option<Instant>,
     watched: Option<platform::Watched>,
     journal: Option<Journal>,
+    /// Operations that ask for values, for the record.
+    asked: HashMap<OpId, notes::Asked>,
+    /// Breakpoints as the record has them.
+    told: BTreeMap<u32, Binding>,
     env: Vec<(String, String)>,
     attached: bool,
     spent: mpsc::UnboundedSender<u32>,
@@ -198,6 +205,13 @@ impl Runner {
         let effects = self.session.handle(input);
         self.carry_out(effects);
         let snapshot = self.session.snapshot();
+        if let Some(journal) = &self.journal
+            && snapshot.hits != self.told
+        {
+            for news in notes::breakpoints(&mut self.told, self.session.wishes(), &snapshot.hits) {
+                journal.append("breakpoint", None, news);
+            }
+        }
         self.publish.send_if_modified(|old| {
             let changed = *old != snapshot;
             if changed {
@@ -235,6 +249,11 @@ impl Runner {
                     }
                 }
                 Effect::Answer(op, answer) => {
+                    if let (Some(asked), Some(journal)) = (self.asked.remove(&op), &self.journal) {
+                        for (thread, data) in asked.answered(&answer) {
+                            journal.append("eval", thread, data);
+                        }
+                    }
                     if let Some(waiting) = self.waiting.remove(&op) {
                         let _ = waiting.send(answer);
                     }
@@ -264,8 +283,8 @@ impl Runner {
                 }
                 Effect::RunInTerminal { request, argv, env, cwd } => self.run_in_terminal(request, argv, env, cwd),
                 Effect::Record { kind, thread, data } => {
-                    if let Some(journal) = &mut self.journal {
-                        journal.append(kind, thread, &data);
+                    if let Some(journal) = &self.journal {
+                        journal.append(kind, thread, data);
                     }
                 }
                 Effect::Hit(mut hit) => {
@@ -286,9 +305,7 @@ impl Runner {
         match control {
             Control::Op(id, op, answer) => {
                 self.waiting.insert(id, answer);
-                if let Some(journal) = &mut self.journal {
-                    journal.append("command", None, &json!({ "op": id, "name": op.name() }));
-                }
+                self.asked.extend(notes::Asked::of(&op).map(|asked| (id, asked)));
                 if self.must_wait_for_the_end(&op) {
                     self.late.push((id, *op));
                 } else {
@@ -297,6 +314,7 @@ impl Runner {
             }
             Control::Forget(id) => {
                 self.waiting.remove(&id);
+                self.asked.remove(&id);
                 self.late.retain(|(late, _)| *late != id);
                 self.feed(Input::Forget(id));
             }
@@ -431,7 +449,7 @@ impl Runner {
             output.end()
         };
         self.announce.send_replace(end);
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = &self.journal {
             journal.output(stream, text);
         }
     }

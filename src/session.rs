@@ -270,6 +270,17 @@ impl Session {
     }
 
     #[must_use]
+    pub const fn adapter(&self) -> &'static Adapter {
+        self.adapter
+    }
+
+    /// The breakpoints that are wished for.
+    #[must_use]
+    pub fn wishes(&self) -> &[Breakpoint] {
+        &self.wishes
+    }
+
+    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let top = self.standing.as_ref().and_then(|standing| {
             standing.report.as_ref().and_then(|stop| stop.frames.iter().find(|frame| frame.index == stop.frame))
@@ -474,7 +485,11 @@ impl Session {
     fn set_state(&mut self, state: SessionState) {
         if self.state != state {
             self.state = state;
-            self.record("state", None, json!({ "state": state }));
+            let data = match self.pid {
+                Some(pid) => json!({ "state": state, "pid": pid }),
+                None => json!({ "state": state }),
+            };
+            self.record("state", None, data);
         }
     }
 

@@ -44,6 +44,9 @@ pub struct Caller {
     pub env: Option<Vec<(String, String)>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
+    /// The words as they were typed, for the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<Vec<String>>,
 }
 
 impl Caller {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -14,6 +14,11 @@ const PAGES: [&str; 8] = [
     "docs/own-adapters.md",
     "docs/targets.md",
     "docs/trace.md",
+    "docs/agents.md",
+    "plugin/skills/bugeye/SKILL.md",
+    "plugin/skills/bugeye/references/commands.md",
+    "plugin/skills/bugeye/references/mcp.md",
+    "plugin/skills/bugeye/references/recipes.md",
 ];
 
 fn root() -> PathBuf {
@@ -25,16 +30,21 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn the_reference_is_the_program_s_own() {
-    let path = root().join("docs/commands.md");
-    let page = bugeye::docs::commands_page();
-    if std::env::var_os("BUGEYE_UPDATE").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, page).unwrap();
-        return;
+fn the_reference_and_the_skill_s_list_are_the_program_s_own() {
+    let pages = [
+        ("docs/commands.md", bugeye::docs::commands_page()),
+        ("plugin/skills/bugeye/references/commands.md", bugeye::docs::commands_card()),
+    ];
+    for (name, page) in pages {
+        let path = root().join(name);
+        if std::env::var_os("BUGEYE_UPDATE").is_some() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, page).unwrap();
+            continue;
+        }
+        let same = fs::read_to_string(&path).is_ok_and(|known| known == page);
+        assert!(same, "{name} is not what the program says; write it: BUGEYE_UPDATE=1 cargo test --test docs");
     }
-    let same = fs::read_to_string(&path).is_ok_and(|known| known == page);
-    assert!(same, "docs/commands.md is not what the program says; write it: BUGEYE_UPDATE=1 cargo test --test docs");
 }
 
 /// The words of a shell's line, without its comment; none when it has more than one command.

@@ -119,6 +119,7 @@ impl<'a> Typist<'a> {
         if let Some(session) = arguments.get_one::<String>(SESSION) {
             self.session = Some(session.clone());
         }
+        let typed = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let answer = match entry.run {
             Run::Daemon(_) => {
                 let ctx = Caller {
@@ -127,6 +128,7 @@ impl<'a> Typist<'a> {
                     who: self.who.clone(),
                     env: entry.spawns.then(environment),
                     umask: entry.spawns.then(umask),
+                    typed: Some(typed),
                 };
                 let request = Request { v: PROTOCOL, id: 1, cmd: entry.name.to_string(), args, ctx };
                 let mut connection = client::connect_or_start(self.paths)?;

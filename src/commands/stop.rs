@@ -37,6 +37,7 @@ impl Command for Stop {
             let live: Vec<_> =
                 sessions.into_iter().filter(|live| !*live.handle.finished.borrow() && mine(live)).collect();
             let count = live.len();
+            live.iter().for_each(|live| cx.concerns(live));
             let ends: Vec<_> = live
                 .iter()
                 .cloned()

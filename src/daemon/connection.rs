@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Counted, Ending, Server};
 use crate::commands::{Run, Running};
 use crate::failure::Failure;
+use crate::hub::asked::Asked;
 use crate::hub::{Context, Hub, Part};
 use crate::log;
 use crate::wire::{Answer, Final, Line, MAX_LINE, PROTOCOL, Request};
@@ -154,6 +155,7 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
             let _lease = Lease::new(Arc::clone(&server.hub), who);
             std::future::pending().await
         }
+        "records" => Answer::new(Ok(records(&server, &request).await)),
         "shutdown" => Answer::new(shutdown(&server, &request.args, &mut told).await),
         _ if request.v != PROTOCOL => Answer::new(Err(mismatch(request.v))),
         _ => carry_out(&server, request, &writer, cancelled).await,
@@ -196,10 +198,20 @@ impl Drop for Lease {
             }
             for live in hub.sessions().into_iter().filter(|live| owns(&who, &live.owner)) {
                 log::info(format!("{} is ended: {who} has gone", live.alias));
+                live.note(&format!("ended, because {who} has gone"));
                 hub.end(&live, false).await;
             }
         });
     }
+}
+
+/// The records of the sessions this daemon has, and which of them the caller's commands are about; all that happened
+/// so far is in them.
+async fn records(server: &Server, request: &Request) -> Value {
+    server.hub.flush().await;
+    let meant = server.hub.meant(&request.ctx).ok().and_then(|live| live.record.clone());
+    let all: Vec<String> = server.hub.sessions().iter().filter_map(|live| live.record.clone()).collect();
+    json!({ "meant": meant, "all": all, "state": server.hub.paths.state })
 }
 
 /// Whether a session is of this client, or of one of those that it speaks for (`mcp:7.2`).
@@ -251,7 +263,9 @@ async fn carry_out(server: &Server, request: Request, writer: &Writer, cancelled
     let (stream, mut parts) = mpsc::channel(PARTS);
     let about = Arc::default();
     let hub = Arc::clone(&server.hub);
-    let context = Context { hub, caller: request.ctx, stream, about: Arc::clone(&about), cancelled };
+    let asked = Arc::new(Asked::new(&request));
+    let context =
+        Context { hub, caller: request.ctx, stream, about: Arc::clone(&about), cancelled, asked: Arc::clone(&asked) };
     let mut running = std::pin::pin!(guarded(run(request.args, context)));
     let mut open = true;
     let result = loop {
@@ -268,6 +282,7 @@ async fn carry_out(server: &Server, request: Request, writer: &Writer, cancelled
         write(writer, &to_line(request.id, part)).await;
     }
     let mut answer = Answer::new(result);
+    asked.answered(answer.error.as_ref());
     (answer.session, answer.via) = about.lock().unwrap_or_else(PoisonError::into_inner).clone();
     answer
 }

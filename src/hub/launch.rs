@@ -22,6 +22,7 @@ use crate::output::Ring;
 use crate::process::{Plan, Supervised};
 use crate::runner;
 use crate::session::{Answer, Limits, Op, Session, Stream, Wait};
+use crate::store::Journal;
 use crate::translate;
 
 /// Lines of a program's output that go with the failure to start it.
@@ -218,19 +219,14 @@ impl Hub {
         let held_of = Foreign::of(&choice.target);
         let mut session = Session::new(adapter, choice.target, stdio, limits);
         session.set_version(found.version.clone());
-        let about =
-            json!({ "adapter": adapter.id, "words": blueprint.words, "cwd": blueprint.cwd, "name": blueprint.name });
-        let journal = self
-            .recorder
-            .as_ref()
-            .and_then(|recorder| recorder.create(&about).map_err(|failure| crate::log::warn(failure.to_string())).ok());
-        let record = journal.as_ref().map(|journal| journal.id.clone());
+        let journal = self.record(cx, alias, project, &blueprint, &session);
+        let record = journal.as_ref().map(|journal| journal.id().to_string());
         let (spent, spends) = mpsc::unbounded_channel();
         let handle = runner::start(runner::Parts {
             session,
             supervised,
             streams,
-            journal,
+            journal: journal.clone(),
             output: Ring::new(self.config.max_events(), self.config.max_bytes()),
             env: blueprint.env.clone(),
             attached,
@@ -242,6 +238,7 @@ impl Hub {
             alias: alias.into(),
             name: blueprint.name.clone(),
             record,
+            journal,
             project: project.to_path_buf(),
             adapter,
             owner: cx.caller.who.clone(),
@@ -259,6 +256,38 @@ impl Hub {
         });
         self.add(live.clone(), &cx.caller);
         Ok(live)
+    }
+
+    /// Begins the session's record with what it is about: never the environment.
+    fn record(
+        &self,
+        cx: &Context,
+        alias: &str,
+        project: &Path,
+        blueprint: &Blueprint,
+        session: &Session,
+    ) -> Option<Journal> {
+        let daemon = std::process::id();
+        let mut about = json!({
+            "alias": alias,
+            "name": blueprint.name,
+            "adapter": session.adapter().id,
+            "via": session.via(),
+            "words": blueprint.words,
+            "cwd": blueprint.cwd,
+            "project": project,
+            "who": cx.caller.who,
+            "target": session.target_summary(),
+            "daemon": { "pid": daemon, "start": crate::platform::start_time(daemon) },
+        });
+        let logged = Config::logs_events(Some(&blueprint.env));
+        let recorder = self.recorder.as_ref()?;
+        let journal = recorder.create(&about, logged).map_err(|failure| crate::log::warn(failure.to_string())).ok()?;
+        if let Some(about) = about.as_object_mut() {
+            about.remove("daemon");
+        }
+        journal.append("session.start", None, about);
+        Some(journal)
     }
 
     /// `--adapter`, then `BUGEYE_ADAPTER`, then the configured default if it serves the language, then by language: the

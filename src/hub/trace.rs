@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::model::{Binding, Hit, HitFrame, Point, Reading, Reason, Stop, View};
 use crate::platform::Table;
 use crate::session::{Answer, Look, Op, Outcome, Resume, Wait};
+use crate::store::Journal;
 use crate::trace::calls::Calls;
 use crate::trace::sink::Record;
 use crate::trace::{Collector, Seen, sink};
@@ -34,6 +35,8 @@ const PIECES: usize = 64;
 const SETTLING: Duration = Duration::from_millis(500);
 /// Stops of a program's own, such as exceptions, after which it is not let go on again.
 const MOST_STOPS: usize = 10;
+/// Hits of a trace that are events of the record; all of them are in its file.
+const MOST_RECORDED: u64 = 100;
 
 /// How long a trace may take, and where it ends.
 #[derive(Debug, Clone)]
@@ -118,6 +121,7 @@ struct Intake<'a> {
     failed: BTreeMap<u32, String>,
     /// Writes of each watched expression.
     writes: BTreeMap<u32, u64>,
+    journal: Option<&'a Journal>,
 }
 
 /// Traces in a session that is held or stopped.
@@ -143,6 +147,11 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         way
     };
     let watches = set_watches(live, &plan).await?;
+    if let Some(journal) = &live.journal {
+        let points: Vec<&Point> = plan.points.iter().chain(&plan.watched).collect();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        journal.append("trace", None, json!({ "file": file, "points": points, "calls": plan.calls, "way": way }));
+    }
     let tail = Tail { path: path.clone(), file: None, own: None, reader: sink::Reader::new(&live.adapter.quirks) };
     let collector = Collector::new(plan.points.iter().chain(&plan.watched).cloned().collect());
     let now = Instant::now();
@@ -157,6 +166,7 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         began: now,
         failed: BTreeMap::new(),
         writes: BTreeMap::new(),
+        journal: live.journal.as_ref(),
     };
     let mut stops = Vec::new();
     let (mut outcome, mut end) = loop {
@@ -205,6 +215,31 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
     let (alone, called) = (plan.alone, !plan.calls.is_empty());
     let file = path;
     Ok(Course { collector, calls, called, failed, alone, bindings, way, outcome, stops, end, took, file, unreadable })
+}
+
+/// What the record has of a hit.
+fn recorded(seen: &Seen, points: &[Point]) -> Value {
+    let hit = &seen.hit;
+    let point = points.iter().find(|point| point.id == hit.point);
+    // What was watched is its own place, and its own expression.
+    let expressions = point.map(|point| match point.expressions.as_slice() {
+        [] => std::slice::from_ref(&point.asked),
+        expressions => expressions,
+    });
+    let values = expressions.unwrap_or_default().iter().zip(&hit.values).map(|(expression, value)| {
+        let mut told = json!(value);
+        told["expression"] = json!(expression);
+        told
+    });
+    json!({
+        "point": hit.point,
+        "asked": point.map(|point| &point.asked),
+        "place": point.map(|point| &point.place),
+        "hit": seen.seq,
+        "micros": hit.micros,
+        "values": values.collect::<Vec<_>>(),
+        "frames": &hit.frames[..],
+    })
 }
 
 /// A session may be traced several times.
@@ -330,8 +365,16 @@ impl Intake<'_> {
         }
         self.last = Instant::now();
         self.collector.take(hit);
-        let shape = self.plan.stream?;
-        Some(shape(self.collector.latest()?, self.collector.points()))
+        let (seen, points) = (self.collector.latest()?, self.collector.points());
+        if let Some(journal) = self.journal.filter(|_| seen.seq <= MOST_RECORDED) {
+            journal.append("hit", Some(seen.hit.thread), recorded(seen, points));
+            if seen.seq == MOST_RECORDED {
+                let file = self.tail.path.file_name().unwrap_or_default().to_string_lossy();
+                let message = format!("further hits are in {file} alone");
+                journal.append("log", None, json!({ "message": message, "file": file }));
+            }
+        }
+        Some((self.plan.stream?)(seen, points))
     }
 
     async fn take_all(&mut self) {

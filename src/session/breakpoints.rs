@@ -475,16 +475,10 @@ impl Session {
         let Some(adapter_id) = body.breakpoint.id else { return };
         let found = self.bound.iter().find(|(_, bound)| bound.adapter_id == Some(adapter_id)).map(|(id, _)| *id);
         let Some(id) = found else { return };
-        let before = self.bound.get(&id).map(|bound| bound.binding.clone());
         if body.reason == "removed" {
             self.bound.insert(id, pending_bound("the adapter removed it".into()));
         } else {
             self.bind(id, &body.breakpoint);
-        }
-        let binding = self.bound.get(&id).map(|bound| bound.binding.clone());
-        // Some adapters tell of every hit.
-        if !is_internal(id) && binding != before {
-            self.record("breakpoint", None, json!({ "id": id, "binding": binding }));
         }
     }
 

@@ -167,7 +167,6 @@ impl Session {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
-        self.record("eval", None, json!({ "expression": expression }));
         self.with_frame(op, look, Purposeful::Evaluate(expression));
     }
 
@@ -175,7 +174,6 @@ impl Session {
         if let Err(failure) = self.check_stopped(look.thread) {
             return self.answer(op, Err(failure));
         }
-        self.record("eval", None, json!({ "set": target, "value": value }));
         let what = Purposeful::Set { target: target.into(), value: value.into() };
         self.with_frame(op, look, what);
     }
@@ -322,7 +320,6 @@ impl Session {
             let failure = self.wrong_state();
             return self.answer(op, Err(failure));
         }
-        self.record("eval", None, json!({ "raw": text }));
         let expression = (self.adapter.quirks.raw)(text);
         if self.check_stopped(None).is_ok() {
             return self.with_frame(op, &Look::default(), Purposeful::Raw(expression));

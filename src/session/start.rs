@@ -21,7 +21,6 @@ impl Session {
             self.entering = launch.stop_on_entry;
             self.to_record = launch.record;
         }
-        self.record("session.start", None, json!({ "adapter": self.adapter.id, "target": self.target_summary() }));
         let arguments = json!({
             "clientID": "bugeye",
             "clientName": "Bugeye",
@@ -40,7 +39,8 @@ impl Session {
     }
 
     /// What the record keeps of the target: never the environment.
-    fn target_summary(&self) -> Json {
+    #[must_use]
+    pub fn target_summary(&self) -> Json {
         match &self.target {
             Target::Launch(launch) => json!({ "program": launch.program, "args": launch.args, "cwd": launch.cwd }),
             Target::Attach { pid, program, .. } => json!({ "pid": pid, "program": program }),
@@ -517,6 +517,7 @@ impl Session {
             self.answer(op, Err(failure.clone()));
         }
         self.fail_everyone(&failure);
+        self.record("error", None, json!({ "message": failure.message }));
         self.close();
         self.out.push(Effect::Finish { spare: self.target.is_attached() });
     }

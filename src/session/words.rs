@@ -205,37 +205,6 @@ impl Op {
                 | Self::Detach
         )
     }
-
-    /// What the record calls an operation: its name, never its payload.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Start { .. } => "start",
-            Self::Breakpoints(_) => "breakpoints",
-            Self::Catch(_) => "catch",
-            Self::Resume { .. } => "resume",
-            Self::Pause(_) => "pause",
-            Self::Await(_) => "await",
-            Self::Look(_) => "look",
-            Self::Select { .. } => "select",
-            Self::Threads => "threads",
-            Self::Evaluate { .. } => "eval",
-            Self::Set { .. } => "set",
-            Self::Arguments(_) => "args",
-            Self::Raw(_) => "raw",
-            Self::Exception => "exception",
-            Self::Native { .. } => "native",
-            Self::Request { command, .. } => command,
-            Self::Disassemble { .. } => "disassemble",
-            Self::Watch { .. } => "watch",
-            Self::Unwatch(_) => "unwatch",
-            Self::Watches => "watches",
-            Self::Jump { .. } => "jump",
-            Self::Trace { .. } => "trace",
-            Self::Untrace => "untrace",
-            Self::Detach => "detach",
-            Self::Stop { .. } => "stop",
-        }
-    }
 }
 
 /// What the session is told.

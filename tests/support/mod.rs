@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test crate uses its own part")]
 
+pub mod agents;
 pub mod fixtures;
 pub mod sides;
 

@@ -17,6 +17,7 @@ use super::syntax::{Code, Function, Lines};
 use super::target::{Frame, Pause, Target, is_package};
 use super::trace::Trace;
 use super::{Bridge, values};
+use crate::glob::is_like;
 use crate::render::quoted;
 
 /// The wish that stands for all calls.
@@ -93,21 +94,6 @@ impl Wanted {
 
 fn names_module(glob: &str) -> bool {
     glob.contains('.') && !glob.starts_with('*')
-}
-
-/// Whether a text is what a pattern with `*` and `?` means.
-fn is_like(glob: &str, text: &str) -> bool {
-    match glob.chars().next() {
-        None => text.is_empty(),
-        Some('*') => {
-            let rest = &glob[1..];
-            text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| is_like(rest, &text[at..]))
-        }
-        Some(c) => {
-            let mut chars = text.chars();
-            chars.next().is_some_and(|first| c == '?' || c == first) && is_like(&glob[c.len_utf8()..], chars.as_str())
-        }
-    }
 }
 
 impl Bridge {

@@ -1,0 +1,187 @@
+//! A command under way, as the records of the sessions it is about tell it: who asked what, and what came of it.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::lock;
+use crate::failure::Failure;
+use crate::render::cut;
+use crate::store::Journal;
+use crate::wire::Request;
+
+/// The longest word of a command in the record, and the most words.
+const MAX_WORD: usize = 1000;
+const MAX_WORDS: usize = 200;
+
+/// A command, from its first word to its answer.
+#[derive(Debug)]
+pub struct Asked {
+    who: String,
+    name: String,
+    typed: Option<Vec<String>>,
+    args: Value,
+    cwd: PathBuf,
+    began: Instant,
+    /// The records that have it, and its number in each.
+    told: Mutex<Vec<(Journal, u64)>>,
+}
+
+impl Asked {
+    #[must_use]
+    pub fn new(request: &Request) -> Self {
+        let mut args = request.args.clone();
+        for list in ["env", "vars"] {
+            let list = args.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            list.for_each(|pair| *pair = json!(masked(pair.as_str().unwrap_or_default())));
+        }
+        bound(&mut args);
+        Self {
+            who: request.ctx.who.clone(),
+            name: request.cmd.clone(),
+            typed: request.ctx.typed.as_deref().map(words),
+            args,
+            cwd: request.ctx.cwd.clone(),
+            began: Instant::now(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Says in a session's record that this was asked of it; once.
+    pub fn tell(&self, journal: &Journal) {
+        let mut told = lock(&self.told);
+        if told.iter().any(|(known, _)| known.id() == journal.id()) {
+            return;
+        }
+        let mut data = json!({ "who": self.who, "name": self.name });
+        if let Some(typed) = &self.typed {
+            data["typed"] = json!(typed);
+        }
+        data["args"] = self.args.clone();
+        data["cwd"] = json!(self.cwd);
+        let seq = journal.append("command", None, data);
+        told.push((journal.clone(), seq));
+    }
+
+    /// Says in those records what came of it.
+    pub fn answered(&self, failure: Option<&Failure>) {
+        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        for (journal, seq) in lock(&self.told).drain(..) {
+            let mut data = json!({ "command": seq, "name": self.name, "who": self.who, "ok": failure.is_none() });
+            if let Some(failure) = failure {
+                data["error"] = json!({ "kind": failure.kind, "message": cut(&failure.message, MAX_WORD).0 });
+            }
+            data["ms"] = json!(ms);
+            journal.append("command.result", None, data);
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // Nothing is left to tell, unless its client went away and the wait with it.
+        self.answered(Some(&Failure::refused("whoever asked went away before the answer")));
+    }
+}
+
+/// `NAME=VALUE` without its value: what is in an environment may be secret.
+fn masked(pair: &str) -> String {
+    format!("{}=…", pair.split('=').next().unwrap_or_default())
+}
+
+/// The words of a command line, without values of variables, and not too many.
+fn words(typed: &[String]) -> Vec<String> {
+    let mut secret = false;
+    let mut program = false;
+    let word = |word: &String| {
+        program |= word == "--";
+        let masks = std::mem::take(&mut secret);
+        secret = !program && ["--env", "--var"].contains(&word.as_str());
+        match word.split_once('=') {
+            Some((flag @ ("--env" | "--var"), pair)) if !program => format!("{flag}={}", masked(pair)),
+            _ if masks => masked(word),
+            _ => short(word),
+        }
+    };
+    typed.iter().take(MAX_WORDS).map(word).collect()
+}
+
+fn short(word: &str) -> String {
+    match cut(word, MAX_WORD) {
+        (kept, 0) => kept.to_string(),
+        (kept, left) => format!("{kept}… ({left} characters more)"),
+    }
+}
+
+/// Cuts what is too long for the record.
+fn bound(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = short(text),
+        Value::Array(items) => {
+            items.truncate(MAX_WORDS);
+            items.iter_mut().for_each(bound);
+        }
+        Value::Object(fields) => fields.values_mut().for_each(bound),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Recorder;
+
+    fn request(args: &Value, typed: &[&str]) -> Request {
+        let typed: Vec<&str> = typed.to_vec();
+        serde_json::from_value(json!({
+            "v": 1, "id": 1, "cmd": "run", "args": args,
+            "ctx": { "cwd": "/c", "who": "cli:1", "typed": typed },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn values_of_variables_are_not_told() {
+        let typed = ["run", "--env", "A=secret", "--env=B=secret", "--var", "C=secret", "--", "./a", "--env", "D=open"];
+        let asked = Asked::new(&request(&json!({ "env": ["A=secret"], "vars": ["C=secret"], "n": 1 }), &typed));
+        assert_eq!(asked.args, json!({ "env": ["A=…"], "vars": ["C=…"], "n": 1 }));
+        let told = ["run", "--env", "A=…", "--env=B=…", "--var", "C=…", "--", "./a", "--env", "D=open"];
+        assert_eq!(asked.typed.as_deref().unwrap(), told);
+    }
+
+    #[test]
+    fn what_is_long_is_cut() {
+        let asked = Asked::new(&request(&json!({ "text": "x".repeat(5000) }), &["input", "x"]));
+        assert!(asked.args["text"].as_str().unwrap().ends_with("… (4000 characters more)"));
+    }
+
+    #[test]
+    fn a_command_is_told_once_with_its_answer_or_that_nobody_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::start(folder.path()).unwrap();
+        let journal = recorder.create(&json!({}), false).unwrap();
+        let asked = Asked::new(&request(&json!({}), &["run"]));
+        asked.tell(&journal);
+        asked.tell(&journal);
+        asked.answered(None);
+        drop(asked);
+        let asked = Asked::new(&request(&json!({}), &["run"]));
+        asked.tell(&journal);
+        drop(asked);
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(recorder.flush());
+        let path = folder.path().join("sessions").join(journal.id()).join("events.jsonl");
+        let text = std::fs::read_to_string(path).unwrap();
+        let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let shape: Vec<_> = events.iter().map(|event| (event["type"].as_str().unwrap(), &event["data"])).collect();
+        assert_eq!(shape.len(), 4, "{shape:?}");
+        assert_eq!(*shape[0].1, json!({ "who": "cli:1", "name": "run", "typed": ["run"], "args": {}, "cwd": "/c" }));
+        assert_eq!(
+            (shape[1].0, &shape[1].1["command"], &shape[1].1["ok"]),
+            ("command.result", &json!(1), &json!(true))
+        );
+        assert_eq!((&shape[3].1["command"], &shape[3].1["ok"]), (&json!(3), &json!(false)));
+        assert_eq!(shape[3].1["error"]["kind"], "refused");
+    }
+}

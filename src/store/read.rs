@@ -1,0 +1,224 @@
+//! Reading the record: which there are, and the events of one as they come.
+//!
+//! A reader only ever reads files, so however slow it is, it holds up no session.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::model::Event;
+use crate::platform;
+use crate::wire::MAX_LINE;
+
+/// How much of a record is read at once.
+const PIECE: usize = 256 * 1024;
+
+/// What a record is about: its `session.json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Head {
+    pub id: String,
+    /// The name it had while it was live (`s1`), which a later daemon gives anew.
+    pub alias: String,
+    pub name: Option<String>,
+    pub words: Vec<String>,
+    pub cwd: PathBuf,
+    pub project: PathBuf,
+    pub who: String,
+    /// The adapter's id.
+    pub adapter: String,
+    /// Milliseconds since 1970.
+    pub started: u64,
+    pub daemon: Daemon,
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+/// The process that writes a record. Its identity is both: a pid may by now belong to another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Daemon {
+    pub pid: u32,
+    pub start: Option<u64>,
+}
+
+impl Head {
+    /// None while it is not written yet, or where it can't be read.
+    #[must_use]
+    pub fn load(folder: &Path) -> Option<Self> {
+        let mut head: Self = serde_json::from_slice(&std::fs::read(folder.join("session.json")).ok()?).ok()?;
+        // The folder is what is asked for by that name, whatever the file says.
+        head.id = folder.file_name()?.to_string_lossy().into_owned();
+        head.folder = folder.to_path_buf();
+        Some(head)
+    }
+
+    /// Whether anybody may still write to it.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.daemon.start.is_some() && platform::start_time(self.daemon.pid) == self.daemon.start
+    }
+
+    /// How it is called in a line about it.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        match &self.name {
+            Some(name) => name,
+            None if self.alias.is_empty() => &self.id,
+            None => &self.alias,
+        }
+    }
+
+    /// Whether it goes by this name: its id, or what it was called while it was live.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.alias == name || self.name.as_deref() == Some(name)
+    }
+}
+
+/// The folder of all records.
+#[must_use]
+pub fn root(state: &Path) -> PathBuf {
+    state.join("sessions")
+}
+
+/// The folders of all records, oldest first.
+#[must_use]
+pub fn folders(state: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root(state)).into_iter().flatten().flatten();
+    // Not through a link: what is below it is somebody else's.
+    let mut folders: Vec<PathBuf> =
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect();
+    folders.sort();
+    folders
+}
+
+/// Every record, oldest first.
+#[must_use]
+pub fn heads(state: &Path) -> Vec<Head> {
+    folders(state).iter().filter_map(|folder| Head::load(folder)).collect()
+}
+
+/// A record's events, read as they are written.
+#[derive(Debug)]
+pub struct Tail {
+    path: PathBuf,
+    file: Option<File>,
+    /// The beginning of a line whose end is not written yet.
+    torn: Vec<u8>,
+    /// The line is too long to be one of ours, and is passed over.
+    skipping: bool,
+    /// Lines that are no events.
+    pub unreadable: u64,
+}
+
+impl Tail {
+    /// The events of a record, from its first.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { path: folder.join("events.jsonl"), file: None, torn: Vec::new(), skipping: false, unreadable: 0 }
+    }
+
+    /// The next events, each with its line; none at the end of what is written so far. A line that is not whole yet is
+    /// left for later.
+    pub fn read(&mut self) -> io::Result<Option<Vec<(Event, String)>>> {
+        if self.file.is_none() {
+            match File::open(&self.path) {
+                Ok(file) => self.file = Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(file) = &mut self.file else { return Ok(None) };
+        let searched = self.torn.len();
+        let read = file.by_ref().take(PIECE as u64).read_to_end(&mut self.torn)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        let mut events = Vec::new();
+        let mut from = 0;
+        while let Some(end) = self.torn[from.max(searched)..].iter().position(|byte| *byte == b'\n') {
+            let end = from.max(searched) + end;
+            let line = String::from_utf8_lossy(&self.torn[from..end]).into_owned();
+            from = end + 1;
+            match serde_json::from_str(&line) {
+                _ if std::mem::take(&mut self.skipping) => self.unreadable += 1,
+                Ok(event) => events.push((event, line)),
+                Err(_) => self.unreadable += 1,
+            }
+        }
+        self.torn.drain(..from);
+        if self.torn.len() > MAX_LINE {
+            self.torn.clear();
+            self.skipping = true;
+        }
+        Ok(Some(events))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(seq: u64) -> String {
+        let event = json!({ "v": 1, "seq": seq, "ts": 0, "session": "x", "thread": null, "type": "log", "data": {} });
+        format!("{event}\n")
+    }
+
+    fn numbers(tail: &mut Tail) -> Option<Vec<u64>> {
+        tail.read().unwrap().map(|events| events.into_iter().map(|(event, _)| event.seq).collect())
+    }
+
+    #[test]
+    fn a_torn_line_waits_for_its_end_and_a_broken_one_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tail = Tail::new(folder.path());
+        assert_eq!(numbers(&mut tail), None);
+        let mut file = File::create(folder.path().join("events.jsonl")).unwrap();
+        let (second, rest) = (line(2), line(2).split_off(20));
+        file.write_all(format!("{}{}", line(1), &second[..20]).as_bytes()).unwrap();
+        assert_eq!(numbers(&mut tail), Some(vec![1]));
+        assert_eq!(numbers(&mut tail), None);
+        file.write_all(format!("{rest}nonsense\n{}", line(3)).as_bytes()).unwrap();
+        assert_eq!(numbers(&mut tail), Some(vec![2, 3]));
+        assert_eq!(tail.unreadable, 1);
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_kept_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = "x".repeat(MAX_LINE + PIECE);
+        text.push_str(&format!("\n{}", line(7)));
+        std::fs::write(folder.path().join("events.jsonl"), text).unwrap();
+        let mut tail = Tail::new(folder.path());
+        let mut seen = Vec::new();
+        while let Some(events) = numbers(&mut tail) {
+            assert!(tail.torn.len() <= MAX_LINE);
+            seen.extend(events);
+        }
+        assert_eq!((seen, tail.unreadable), (vec![7], 1));
+    }
+
+    #[test]
+    fn a_record_goes_by_its_id_and_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = root(folder.path()).join("20260101-000000-otter");
+        std::fs::create_dir_all(&at).unwrap();
+        assert!(heads(folder.path()).is_empty());
+        let own = platform::start_time(std::process::id());
+        let about = json!({ "alias": "s3", "name": "n", "id": "forged", "daemon": { "pid": std::process::id(), "start": own } });
+        std::fs::write(at.join("session.json"), about.to_string()).unwrap();
+        let mut heads = heads(folder.path());
+        let head = heads.remove(0);
+        assert!(["20260101-000000-otter", "s3", "n"].iter().all(|name| head.is_called(name)));
+        assert!(!head.is_called("forged") && head.is_written());
+        let other = Head { daemon: Daemon { start: own.map(|start| start + 1), ..head.daemon }, ..head };
+        assert!(!other.is_written());
+    }
+}
