@@ -60,7 +60,8 @@ class Counted:
 
     async def report(self, **found):
         tools = await self.client.list_tools()
-        listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.tools], ensure_ascii=False)
+        listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.tools], ensure_ascii=False,
+                            separators=(",", ":"))
         return {
             **found,
             "calls": len(self.trail),
