@@ -402,9 +402,7 @@ impl Session {
         let is_aside = match &reason {
             Reason::Exception { .. } => self.is_foreign(&seen) || self.is_retold(&reason, &seen),
             // A step out of the program's last line: what comes now is its runtime's.
-            Reason::Step => {
-                !seen.more_frames && !seen.frames.is_empty() && seen.frames.iter().all(|frame| frame.runtime)
-            }
+            Reason::Step => self.is_foreign(&seen),
             _ => false,
         };
         if is_aside {
