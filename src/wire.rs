@@ -19,8 +19,9 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 pub struct Request {
     pub v: u32,
     pub id: u64,
-    /// A name from the catalogue, or `hello`, `shutdown`, `cancel` (the daemon's own). The latter is about another
-    /// request of the same connection, `{"id"}`, and is not answered: that one is, with what there is.
+    /// A name from the catalogue, or one of the daemon's own: `hello`, `shutdown`, `lease`, `records`, `cancel`. The
+    /// last is about another request of the same connection, `{"id"}`, and is not answered: that one is, with what
+    /// there is.
     pub cmd: String,
     #[serde(default)]
     pub args: Value,
