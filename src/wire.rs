@@ -65,6 +65,12 @@ pub fn lasting(who: &str) -> bool {
     who.starts_with("mcp:")
 }
 
+/// Whether a session is of this client, or of one of those that it speaks for (`mcp:7.2`).
+#[must_use]
+pub fn owns(who: &str, owner: &str) -> bool {
+    owner.strip_prefix(who).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// One line of an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/commands.md",
     "docs/wire.md",
+    "docs/environment.md",
     "docs/events.md",
     "docs/own-adapters.md",
     "docs/targets.md",
