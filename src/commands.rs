@@ -28,6 +28,7 @@ pub mod events;
 pub mod exception;
 pub mod finish;
 pub mod frame;
+pub mod init;
 pub mod input;
 pub mod jump;
 pub mod locals;
@@ -299,6 +300,7 @@ pub const CATALOGUE: &[Entry] = &[
     bare::<do_::Do>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),
+    local::<init::Init>(),
     local::<demo::Demo>(),
     local::<daemon::Daemon>(),
     local::<trust::Trust>(),

@@ -28,6 +28,8 @@ pub mod glob;
 pub mod greet;
 /// Live sessions, the breakpoint table and the recorder: what commands call.
 pub mod hub;
+/// Setting up Bugeye in an agent: its configuration and its skills, edited in place and given back.
+pub mod init;
 /// Launch configurations of editors, read as data.
 pub mod launch_config;
 /// What a command line is: which language, what has to be built first, which program is the one to debug.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -16,6 +16,7 @@ const PAGES: [&str; 14] = [
     "docs/own-adapters.md",
     "docs/targets.md",
     "docs/trace.md",
+    "docs/agents.md",
     "plugin/skills/bugeye/SKILL.md",
     "plugin/skills/bugeye/references/commands.md",
     "plugin/skills/bugeye/references/mcp.md",

@@ -278,18 +278,28 @@ fn the_skill_is_short_and_says_what_it_is_for() {
     assert_eq!(head.len(), 2, "{head:?}");
 }
 
+/// What `claude plugin …` says, in a home of its own.
+fn plugin(home: &Path, words: &[&str]) -> String {
+    let mut command = Command::new(agents::program("claude"));
+    command.arg("plugin").args(words).env("HOME", home).env("CLAUDE_CONFIG_DIR", home).stdin(Stdio::null());
+    command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
+    let done = command.output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "claude plugin {}\n{text}", words.join(" "));
+    text
+}
+
 #[test]
-fn claude_code_accepts_the_plugin_and_the_marketplace() {
-    let home = tempfile::tempdir().unwrap();
-    for folder in [root().join("plugin"), root()] {
-        let mut command = Command::new(agents::program("claude"));
-        command.args(["plugin", "validate", "--strict"]).arg(folder).env("HOME", home.path());
-        command.env("CLAUDE_CONFIG_DIR", home.path()).env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
-        let done = command.env("DISABLE_AUTOUPDATER", "1").stdin(Stdio::null()).output().unwrap();
-        let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{text}");
-        has(&text, &["Validation passed"]);
+fn claude_code_accepts_the_plugin_and_installs_it_from_here() {
+    let (home, root) = (tempfile::tempdir().unwrap(), root());
+    for folder in [root.join("plugin"), root.clone()] {
+        has(&plugin(home.path(), &["validate", "--strict", folder.to_str().unwrap()]), &["Validation passed"]);
     }
+    plugin(home.path(), &["marketplace", "add", root.to_str().unwrap()]);
+    plugin(home.path(), &["install", "bugeye@bugeye"]);
+    let version = format!("bugeye {}", env!("CARGO_PKG_VERSION"));
+    let parts = ["Skills (1)  bugeye", "MCP servers (1)  bugeye", &version];
+    has(&plugin(home.path(), &["details", "bugeye@bugeye"]), &parts);
 }
 
 #[test]

@@ -70,6 +70,7 @@ fn what(event: &Event, page: &Page) -> Option<String> {
             line.strip_prefix("breakpoint ").unwrap_or(&line).to_string()
         }
         "thread" => format!("{} {}", event.thread?, text(data, "what")?),
+        "trace" => trace(data)?,
         "hit" => hit(data, page)?,
         "eval" => eval(data)?,
         "command" => {
@@ -117,6 +118,13 @@ fn pairs<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
         }
     }
     line
+}
+
+fn trace(data: &Json) -> Option<String> {
+    let points = data.get("points")?.as_array()?.iter().filter_map(|point| text(point, "asked"));
+    let calls = data.get("calls")?.as_array()?.iter().filter_map(Json::as_str);
+    let places: Vec<String> = points.chain(calls).map(|place| short(place, MAX_VALUE)).collect();
+    Some(format!("{}, hits in {}", places.join(", "), text(data, "file")?))
 }
 
 fn hit(data: &Json, page: &Page) -> Option<String> {

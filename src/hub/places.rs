@@ -27,7 +27,13 @@ const MARKS: [&str; 12] = [
 /// The nearest folder upwards with a repository or manifest, else the folder itself.
 #[must_use]
 pub fn project_of(cwd: &Path) -> PathBuf {
-    cwd.ancestors().find(|folder| MARKS.iter().any(|mark| folder.join(mark).exists())).unwrap_or(cwd).to_path_buf()
+    cwd.ancestors().find(|folder| is_project(folder)).unwrap_or(cwd).to_path_buf()
+}
+
+/// Whether a folder is the root of a project.
+#[must_use]
+pub fn is_project(folder: &Path) -> bool {
+    MARKS.iter().any(|mark| folder.join(mark).exists())
 }
 
 /// A place with its file found, and the text of its line where that can be read.

@@ -36,7 +36,7 @@ const SETTLING: Duration = Duration::from_millis(500);
 /// Stops of a program's own, such as exceptions, after which it is not let go on again.
 const MOST_STOPS: usize = 10;
 /// Hits of a trace that are events of the record; all of them are in its file.
-const MOST_RECORDED: u64 = 1000;
+const MOST_RECORDED: u64 = 100;
 
 /// How long a trace may take, and where it ends.
 #[derive(Debug, Clone)]
@@ -147,6 +147,11 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         way
     };
     let watches = set_watches(live, &plan).await?;
+    if let Some(journal) = &live.journal {
+        let points: Vec<&Point> = plan.points.iter().chain(&plan.watched).collect();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        journal.append("trace", None, json!({ "file": file, "points": points, "calls": plan.calls, "way": way }));
+    }
     let tail = Tail { path: path.clone(), file: None, own: None, reader: sink::Reader::new(&live.adapter.quirks) };
     let collector = Collector::new(plan.points.iter().chain(&plan.watched).cloned().collect());
     let now = Instant::now();

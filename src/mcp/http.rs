@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
 use super::{LEAVING, MAX_MESSAGE, Server, holder, log_events, runtime};
@@ -49,6 +50,10 @@ pub fn serve(paths: &Paths, structured: bool, address: SocketAddr) -> Result<(),
             Failure::io(format!("listen at {address}"), &error).hint("port 0 takes any that is free")
         })?;
         let address = listener.local_addr().map_err(|error| Failure::io("see the address", &error))?;
+        // From the first word on, an interrupt is answered by an orderly end.
+        let failed = |error| Failure::io("listen for interrupts", &error);
+        let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
+        let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
         let shown = if std::env::var_os(TOKEN).is_some() { TOKEN } else { &token };
         print(&format!("listening: http://{address}{PATH}\ntoken: {shown}\n"))?;
         let gate = Arc::new(Gate::new(address, &token));
@@ -56,20 +61,12 @@ pub fn serve(paths: &Paths, structured: bool, address: SocketAddr) -> Result<(),
         let service = service(Server::new(paths, structured));
         tokio::select! {
             () = accept(listener, gate, service) => Ok(()),
-            () = interrupted() => Ok(()),
+            _ = interrupted.recv() => Ok(()),
+            _ = terminated.recv() => Ok(()),
         }
     });
     runtime.shutdown_timeout(LEAVING);
     served
-}
-
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminated) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminated.recv() => {}
-    }
 }
 
 /// The user's token, or a new one.

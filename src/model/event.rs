@@ -25,7 +25,7 @@ pub struct Event {
 }
 
 /// Every type of event that the record of a program has.
-pub const EVENT_TYPES: [&str; 14] = [
+pub const EVENT_TYPES: [&str; 15] = [
     "session.start",
     "session.end",
     "state",
@@ -34,6 +34,7 @@ pub const EVENT_TYPES: [&str; 14] = [
     "output",
     "breakpoint",
     "thread",
+    "trace",
     "hit",
     "eval",
     "command",

@@ -1,6 +1,7 @@
 """One walk through `bugeye mcp` with the official Python SDK, of either generation; tells what it saw as one line of JSON.
 
 usage: client.py MODE BUGEYE PLACE     MODE: v1 (the SDK before 2.0), or a mode of the SDK 2: auto, legacy, 2026-07-28
+BUGEYE is the program, or the address of one that serves HTTP, whose token is in BUGEYE_MCP_TOKEN.
 """
 
 import asyncio
@@ -28,8 +29,17 @@ async def connected(mode, server):
             yield client, client.protocol_version, client.server_info and client.server_info.name
 
 
+def server_at(bugeye):
+    if not bugeye.startswith("http"):
+        return StdioServerParameters(command=bugeye, args=["mcp"], env=dict(os.environ))
+    from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+    token = {"Authorization": "Bearer " + os.environ["BUGEYE_MCP_TOKEN"]}
+    return streamable_http_client(bugeye, http_client=create_mcp_http_client(headers=token))
+
+
 async def walk(mode, bugeye, place):
-    server = StdioServerParameters(command=bugeye, args=["mcp"], env=dict(os.environ))
+    server = server_at(bugeye)
     async with connected(mode, server) as (client, version, name):
         tools = (await client.list_tools()).tools
 

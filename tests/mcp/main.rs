@@ -14,6 +14,7 @@ mod support;
 
 mod agent;
 mod gone;
+mod http;
 mod mistakes;
 mod pipe;
 mod sdks;

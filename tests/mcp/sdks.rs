@@ -61,7 +61,7 @@ pub const NAMES: [&str; 10] = [
     "debug_setup",
 ];
 
-fn walked(report: &str, version: &str, named: bool) {
+pub fn walked(report: &str, version: &str, named: bool) {
     let report: Value = serde_json::from_str(report).unwrap();
     assert_eq!(report["version"], version, "{report}");
     // A client that is told the version beforehand asks for no greeting, and so hears no name.
