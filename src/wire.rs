@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -97,7 +98,7 @@ pub struct Final {
 }
 
 /// The envelope of `--json`, and the end of every answer on the wire.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     pub ok: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

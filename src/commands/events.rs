@@ -95,6 +95,10 @@ impl Bare for Events {
             _ => Ok(0),
         }
     }
+
+    fn prints() -> schemars::Schema {
+        schemars::schema_for!(Event)
+    }
 }
 
 /// What the daemon tells of its records.

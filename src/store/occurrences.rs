@@ -196,4 +196,3 @@ fn occurrence(head: &Head, event: &Event, known: &mut Known, number: u64, hit: H
         reason: None,
     }
 }
-
