@@ -340,6 +340,8 @@ pub struct Quirks {
     pub assigns_in_top: bool,
     /// The id that the innermost frame gets when a stack is asked for first after a stop.
     pub top_frame: Option<i64>,
+    /// Stacks can be read while the program runs.
+    pub stacks_while_running: bool,
     /// A function that `eval` calls may run into a breakpoint, and stays there.
     pub calls_stop: bool,
     /// How `eval` asks again, for what was refused with this message the first time.
@@ -481,6 +483,7 @@ impl Quirks {
         assignment: |lhs, value| format!("{lhs} = {value}"),
         assigns_in_top: false,
         top_frame: None,
+        stacks_while_running: false,
         calls_stop: false,
         eval_again: |_, _| None,
         arguments: (|_, _| String::new(), |_| Vec::new()),

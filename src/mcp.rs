@@ -66,7 +66,7 @@ pub fn serve(paths: &Paths, structured: bool) -> Result<(), Failure> {
     let server = Server::new(paths, structured);
     let runtime = runtime()?;
     let served = runtime.block_on(async {
-        let (input, ended) = Input::new(input);
+        let (input, ended) = Input::new(input, MAX_MESSAGE);
         let transport = AsyncRwTransport::new_server(input, File::from_std(output));
         let running = server.serve(transport.with_max_line_length(MAX_MESSAGE)).await;
         match running {

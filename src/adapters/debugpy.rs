@@ -42,6 +42,7 @@ pub const DEBUGPY: Adapter = Adapter {
     quirks: Quirks {
         print_contexts: &["watch"],
         eval_context: "repl",
+        stacks_while_running: true,
         raw: str::to_string,
         raw_answer: str::to_string,
         counts_before_condition: true,

@@ -157,9 +157,12 @@ fn fit(stacks: &mut [Stack], mut left: usize) {
 
 async fn threads(cx: &Context) -> Result<Vec<(Option<i64>, bool)>, Failure> {
     match cx.ask(Op::Threads).await? {
+        // Where none stands still, it is the adapter's to say whether their stacks can be read.
         Answer::Threads(lines) => Ok(lines
-            .into_iter()
-            .filter(|line| line.state == SessionState::Stopped)
+            .iter()
+            .filter(|line| {
+                line.state == SessionState::Stopped || lines.iter().all(|line| line.state != SessionState::Stopped)
+            })
             .map(|line| (Some(line.thread.id), line.selected))
             .collect()),
         other => Err(Failure::internal(format!("an unexpected answer: {other:?}"))),

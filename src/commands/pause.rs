@@ -31,9 +31,13 @@ impl Command for Pause {
             report.notes.push("it was stopped already".into());
         }
         if report.state == SessionState::Running {
-            return Err(
-                Failure::timed_out("the program did not stop within 10 s").hint("try again, or end it: bugeye stop")
-            );
+            let failure = Failure::timed_out("the program did not stop within 10 s");
+            let failure = if cx.session()?.adapter.quirks.stacks_while_running {
+                failure.hint("its threads may wait in calls that can't be interrupted; where: bugeye backtrace --all")
+            } else {
+                failure
+            };
+            return Err(failure.hint("try again, or end it: bugeye stop"));
         }
         Ok(report)
     }

@@ -87,10 +87,18 @@ pub const TOOLS: &[Tool] = &[
         words: inspect,
     },
     Tool {
+        name: "debug_print",
+        description: "Show expressions in the selected frame, without side effects.",
+        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"from":{"type":"integer","description":"first item of a long list"},"format":{"enum":["hex","bin","dec","addr","str"]},"full":{"type":"boolean"}}"#,
+        required: &["expressions"],
+        reads: true,
+        destroys: false,
+        words: print,
+    },
+    Tool {
         name: "debug_eval",
-        description: "Show expressions in the selected frame, without side effects. With `set`: change a variable. With `effects`: \
-                      evaluate what may call functions and change the program.",
-        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"set":{"type":"string","description":"'x = 3'"},"effects":{"type":"boolean"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"from":{"type":"integer","description":"first item of a long list"},"format":{"type":"string","enum":["hex","bin","dec","addr","str"]},"full":{"type":"boolean"}}"#,
+        description: "Change a variable (`set`), or evaluate what may call functions and change the program.",
+        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"set":{"type":"string","description":"'x = 3'"},"frame":{"type":"integer"},"thread":{"type":"integer"}}"#,
         required: &[],
         reads: false,
         destroys: true,
@@ -394,27 +402,29 @@ fn inspect(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     }
 }
 
+fn print(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
+    if arguments.list("expressions")?.is_empty() {
+        return Err("nothing to show: give `expressions`; all locals: debug_inspect".into());
+    }
+    let words = Words::new(arguments, "print")
+        .place_of_frame()?
+        .flag("depth", "depth")?
+        .flag("from", "from")?
+        .flag("format", "format")?
+        .switch("full", "full")?;
+    Ok(words.flags("expressions", "expr")?.done())
+}
+
 fn eval(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     let mut commands = Vec::new();
     if let Some(change) = arguments.text("set")? {
         commands.extend(Words::new(arguments, "set").place_of_frame()?.word("--").word(change).done());
     }
-    let expressions = arguments.list("expressions")?;
-    if arguments.is("effects")? {
-        for expression in expressions {
-            commands.extend(Words::new(arguments, "eval").place_of_frame()?.word("--").word(expression).done());
-        }
-    } else if !expressions.is_empty() {
-        let words = Words::new(arguments, "print")
-            .place_of_frame()?
-            .flag("depth", "depth")?
-            .flag("from", "from")?
-            .flag("format", "format")?
-            .switch("full", "full")?;
-        commands.extend(words.flags("expressions", "expr")?.done());
+    for expression in arguments.list("expressions")? {
+        commands.extend(Words::new(arguments, "eval").place_of_frame()?.word("--").word(expression).done());
     }
     if commands.is_empty() {
-        return Err("nothing to evaluate: give `expressions`, or `set`".into());
+        return Err("nothing to evaluate: give `expressions`, or `set`; to only read: debug_print".into());
     }
     Ok(commands)
 }
@@ -501,7 +511,7 @@ mod tests {
             "debug_run" => json!({ "command": ["./a"] }),
             "debug_trace" => json!({ "at": ["a.c:3: x"], "command": ["./a"] }),
             "debug_break" => json!({ "at": ["a.c:3"] }),
-            "debug_eval" => json!({ "expressions": ["x"] }),
+            "debug_print" | "debug_eval" => json!({ "expressions": ["x"] }),
             "debug_input" => json!({ "text": "x" }),
             "debug_do" => json!({ "commands": ["print x"] }),
             "debug_continue" | "debug_inspect" => json!({ "place": "a.c:7" }),
@@ -567,11 +577,8 @@ mod tests {
         assert_eq!(good("debug_break", &json!({ "watch": "n", "access": "both" })), ["watch --access -- n"]);
         assert_eq!(good("debug_continue", &json!({})), ["continue"]);
         assert_eq!(good("debug_continue", &json!({ "how": "await" })), ["await --timeout=45"]);
-        assert_eq!(good("debug_eval", &json!({ "expressions": ["a", "-b"] })), ["print --expr=a --expr=-b"]);
-        assert_eq!(
-            good("debug_eval", &json!({ "set": "x = 3", "expressions": ["x"] })),
-            ["set -- x = 3", "print --expr=x"]
-        );
+        assert_eq!(good("debug_print", &json!({ "expressions": ["a", "-b"] })), ["print --expr=a --expr=-b"]);
+        assert_eq!(good("debug_eval", &json!({ "set": "x = 3", "expressions": ["x"] })), ["set -- x = 3", "eval -- x"]);
         assert_eq!(
             good("debug_do", &json!({ "commands": ["break a:1; continue", "bugeye print x"] })),
             ["break a:1", "continue", "print x"]
@@ -588,8 +595,9 @@ mod tests {
         assert!(bad("debug_sessions", json!({ "action": "use" })).contains("`session`"));
         assert!(bad("debug_run", json!({ "command": ["a"], "stdin": "-" })).contains("debug_input"));
         assert!(bad("debug_run", json!({ "command": "a 'b" })).contains("not closed"));
-        assert!(bad("debug_eval", json!({})).contains("`expressions`"));
-        assert!(bad("debug_eval", json!({ "expressions": [{}] })).contains("list of texts"));
+        assert!(bad("debug_eval", json!({})).contains("debug_print"));
+        assert!(bad("debug_print", json!({})).contains("debug_inspect"));
+        assert!(bad("debug_print", json!({ "expressions": [{}] })).contains("list of texts"));
         assert!(bad("debug_input", json!({})).contains("`eof`"));
         assert!(bad("debug_do", json!({ "commands": [] })).contains("for instance"));
         assert!(bad("debug_run", json!({ "command": ["a"], "hold": "yes" })).contains("true or false"));

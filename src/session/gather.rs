@@ -104,10 +104,10 @@ impl Gather {
 impl Session {
     /// Begins a look; its answer goes where `purpose` says.
     pub(super) fn gather(&mut self, purpose: Purpose, look: Look) {
-        let Some(standing) = &self.standing else { return };
-        let thread = look.thread.unwrap_or(standing.thread);
-        let same_thread = thread == standing.thread;
-        let frame = look.frame.unwrap_or(if same_thread { standing.frame } else { 0 });
+        let first = self.threads.first().map_or(1, |thread| thread.id);
+        let (home, at) = self.standing.as_ref().map_or((first, 0), |standing| (standing.thread, standing.frame));
+        let thread = look.thread.unwrap_or(home);
+        let frame = look.frame.unwrap_or(if thread == home { at } else { 0 });
         let id = self.next_gather;
         self.next_gather += 1;
         let values = vec![None; look.expressions.len()];

@@ -23,6 +23,10 @@ pub(super) struct ThreadList {
 
 impl Session {
     pub(super) fn look(&mut self, op: OpId, look: Look) {
+        let stack_alone = look.locals == Locals::No && look.expressions.is_empty();
+        if self.state == SessionState::Running && self.adapter.quirks.stacks_while_running && stack_alone {
+            return self.gather(Purpose::Op(op), look);
+        }
         match self.check_stopped(look.thread) {
             Ok(()) => self.gather(Purpose::Op(op), look),
             Err(failure) => self.answer(op, Err(failure)),
@@ -118,7 +122,8 @@ impl Session {
                 selected: selected == Some(thread.id),
             })
             .collect();
-        if self.state != SessionState::Stopped || lines.is_empty() {
+        let has_places = self.state == SessionState::Stopped || self.adapter.quirks.stacks_while_running;
+        if !has_places || lines.is_empty() {
             return self.answer(op, Ok(Answer::Threads(lines)));
         }
         let asked = lines.len().min(MAX_PLACES);

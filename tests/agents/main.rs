@@ -36,7 +36,8 @@ const PROGRAM: &str = include_str!("../fixtures/skill/average.py");
 const SKILL: &str = include_str!("../../plugin/skills/bugeye/SKILL.md");
 
 /// The tools that `bugeye mcp` has.
-const TOOLS: [&str; 10] = ["run", "trace", "break", "continue", "inspect", "eval", "input", "sessions", "do", "setup"];
+const TOOLS: [&str; 11] =
+    ["run", "trace", "break", "continue", "inspect", "print", "eval", "input", "sessions", "do", "setup"];
 
 /// Its model is ours; it asks nobody for plugins, updates or a person's leave, and tells nobody.
 const SETTINGS_OF_CODEX: &str = r#"
@@ -174,7 +175,7 @@ fn debugging(prefix: &str) -> [Turn; 3] {
     let eval = json!({"expressions": ["total", "values[count - 1]"]});
     [
         Turn::call(format!("{prefix}debug_run"), run),
-        Turn::call(format!("{prefix}debug_eval"), eval),
+        Turn::call(format!("{prefix}debug_print"), eval),
         Turn::text("The last value is not in the sum."),
     ]
 }
@@ -226,7 +227,7 @@ fn claude_code_debugs_with_an_entry_on_its_command_line() {
     let world = World::new();
     let file = world.bug.write("mcp.json", &entry(&world).to_string());
     // It tells the model names only; what a tool takes is asked for.
-    let search = json!({"query": "select:mcp__bugeye__debug_run,mcp__bugeye__debug_eval", "max_results": 5});
+    let search = json!({"query": "select:mcp__bugeye__debug_run,mcp__bugeye__debug_print", "max_results": 5});
     let turns = std::iter::once(Turn::call("ToolSearch", search)).chain(debugging("mcp__bugeye__"));
     let model = Model::scripted(turns);
     let words = ["--mcp-config", &file, "--strict-mcp-config", "--allowedTools", "mcp__bugeye"];
@@ -241,28 +242,20 @@ fn claude_code_debugs_with_an_entry_on_its_command_line() {
 /// The user has said yes to the project's server, as Claude Code asks when it is first seen.
 const YES_OF_CLAUDE: &str = r#"{"enabledMcpjsonServers": ["bugeye"]}"#;
 
-/// What is the user's to say of the server: where Bugeye is at home, in this test, and that every tool may run. By itself
-/// Codex asks a person about each call of a tool that may change something.
+/// What is the user's to say of the server: where Bugeye is at home, in this test. Codex asks a person only about tools
+/// that may destroy something, and none of those is needed to look.
 fn allowed_by_codex(world: &World) -> String {
     let env = format!("env = {{ BUGEYE_HOME = {:?} }}", world.home_of_bugeye());
-    format!("[mcp_servers.bugeye]\n{env}\ndefault_tools_approval_mode = \"approve\"\n")
+    format!("[mcp_servers.bugeye]\n{env}\n")
 }
 
-/// What `bugeye init --project` writes for an agent: its MCP entry, and the skill.
+/// Sets Bugeye up in the project for an agent.
 fn init(world: &World, agent: &str) {
-    let (entry, skills) = match agent {
-        "claude" => (".mcp.json", ".claude/skills"),
-        _ => (".codex/config.toml", ".agents/skills"),
-    };
-    let text = match agent {
-        "claude" => r#"{"mcpServers": {"bugeye": {"command": "bugeye", "args": ["mcp"]}}}"#,
-        _ => "[mcp_servers.bugeye]\ncommand = \"bugeye\"\nargs = [\"mcp\"]\n",
-    };
-    let (entry, skill) = (world.project.join(entry), world.project.join(skills).join("bugeye"));
-    fs::create_dir_all(entry.parent().unwrap()).unwrap();
-    fs::create_dir_all(&skill).unwrap();
-    fs::write(entry, text).unwrap();
-    fs::write(skill.join("SKILL.md"), SKILL).unwrap();
+    let mut command = world.bug.command(&["init", agent, "--project", "--yes"]);
+    let bugeye = Path::new(env!("CARGO_BIN_EXE_bugeye")).parent().unwrap();
+    let path = format!("{}:{}", bugeye.display(), std::env::var("PATH").unwrap());
+    let done = command.current_dir(&world.project).env("PATH", path).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// What is said of the skill, so that a model knows when to read it.

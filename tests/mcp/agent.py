@@ -60,7 +60,8 @@ class Counted:
 
     async def report(self, **found):
         tools = await self.client.list_tools()
-        listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.tools], ensure_ascii=False)
+        listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.tools], ensure_ascii=False,
+                            separators=(",", ":"))
         return {
             **found,
             "calls": len(self.trail),
@@ -109,7 +110,7 @@ async def find(server, task, place, command):
     stop = await server.call("debug_run", command=command)
     session = re.search(r"\[(\S+) via", stop)[1]
     assert re.search(rf"\b{index}={first[index]}\b", stop), f"not that pass: {stop}"
-    why = await server.call("debug_eval", session=session, expressions=task.why)
+    why = await server.call("debug_print", session=session, expressions=task.why)
     await server.call("debug_sessions", session=session, action="stop")
     return {"found": {index: first[index]}, "variable": task.culprit, "value": first[task.culprit], "why": why.splitlines()}
 

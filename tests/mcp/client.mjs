@@ -43,7 +43,7 @@ const answer = {
   tools: tools.map((tool) => tool.name),
   stop,
   next: await call("debug_continue", { session }),
-  eval: await call("debug_eval", { session, expressions: ["total * 100 + i"] }),
+  eval: await call("debug_print", { session, expressions: ["total * 100 + i"] }),
   unknown: await call("debug_walk"),
   end: await call("debug_sessions", { session, action: "stop" }),
   left: await call("debug_sessions"),

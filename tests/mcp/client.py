@@ -55,7 +55,7 @@ async def walk(mode, bugeye, place):
             "tools": [tool.name for tool in tools],
             "stop": stop,
             "next": await call("debug_continue", session=session),
-            "eval": await call("debug_eval", session=session, expressions=["total * 100 + i"]),
+            "eval": await call("debug_print", session=session, expressions=["total * 100 + i"]),
             "unknown": await call("debug_walk"),
             "end": await call("debug_sessions", session=session, action="stop"),
             "left": await call("debug_sessions"),

@@ -140,7 +140,9 @@ impl Pipe {
     }
 
     pub fn begin_call(&mut self, tool: &str, arguments: Value) -> u64 {
-        self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
+        let mut params = json!({ "name": tool });
+        params["arguments"] = arguments;
+        self.begin("tools/call", params)
     }
 
     /// A call's text, and whether it is a mistake. Anything but one text is a failed test.

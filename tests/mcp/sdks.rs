@@ -48,12 +48,13 @@ pub fn output(bug: &Bug, program: &Path, words: &[&str]) -> String {
     stdout
 }
 
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "debug_run",
     "debug_trace",
     "debug_break",
     "debug_continue",
     "debug_inspect",
+    "debug_print",
     "debug_eval",
     "debug_input",
     "debug_sessions",

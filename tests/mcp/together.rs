@@ -27,7 +27,7 @@ fn run(client: &mut Pipe, place: &str) -> String {
 fn expect(client: &mut Pipe, arguments: serde_json::Value, value: &str) {
     let mut arguments = arguments;
     arguments["expressions"] = json!(["i"]);
-    assert_eq!(client.ok("debug_eval", arguments), format!("i = {value}"));
+    assert_eq!(client.ok("debug_print", arguments), format!("i = {value}"));
 }
 
 fn undisturbed(bug: &mut Bug, folders: [&Path; 3]) {
