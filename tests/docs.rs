@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -13,6 +13,7 @@ const PAGES: [&str; 15] = [
     "docs/wire.md",
     "docs/environment.md",
     "docs/events.md",
+    "docs/record.md",
     "docs/own-adapters.md",
     "docs/targets.md",
     "docs/trace.md",
@@ -129,9 +130,9 @@ fn a_wrong_command_would_be_noticed() {
 
 #[test]
 fn every_type_of_event_is_described() {
-    let page = read("docs/events.md");
+    let page = read("docs/record.md");
     for kind in bugeye::model::EVENT_TYPES {
-        assert!(page.contains(&format!("\n| `{kind}` |")), "{kind} in docs/events.md");
+        assert!(page.contains(&format!("\n| `{kind}` |")), "{kind} in docs/record.md");
     }
 }
 
