@@ -86,8 +86,7 @@ fn a_request_may_take_as_long_as_asked() {
 
     let mut agent = Pipe::new(&bug);
     agent.ok("debug_run", json!({ "command": ["loop.py"], "break": [body] }));
-    let (text, mistake) =
-        agent.call("debug_eval", json!({ "expressions": ["__import__('time').sleep(20)"], "effects": true }));
+    let (text, mistake) = agent.call("debug_eval", json!({ "expressions": ["__import__('time').sleep(20)"] }));
     assert!(mistake, "{text}");
     has(&text, &["did not answer in time"]);
     assert_eq!(agent.leave().1, Some(0));
