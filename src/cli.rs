@@ -288,6 +288,7 @@ impl Ask {
             env: self.entry.spawns.then(|| std::env::vars_os().filter_map(text).collect()),
             umask: self.entry.spawns.then(umask),
             typed: Some(self.typed.clone()),
+            on_behalf: None,
         }
     }
 

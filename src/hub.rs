@@ -228,8 +228,8 @@ impl Hub {
         })
     }
 
-    /// The session a command is about, when it names none: the one chosen, or the newest from there. A client that stays
-    /// has its own ones before its eyes; a shell sees those of such a client last.
+    /// The session a command is about, when it names none: the one chosen, or the newest from there. For a client that
+    /// stays, only those are meant that it started; for a shell those of such a client only where there is no other.
     fn default_session(&self, caller: &Caller) -> Result<Arc<Live>, Failure> {
         let (cwd, project) = (&caller.cwd, places::project_of(&caller.cwd));
         let inner = lock(&self.inner);
@@ -240,17 +240,19 @@ impl Hub {
         }
         if let Some(client) = caller.client() {
             let mine = || inner.sessions.iter().rev().filter(|live| live.owner == client);
-            if let Some(newest) = mine().find(|live| live.state().is_live()).or_else(|| mine().next()) {
-                return Ok(newest.clone());
-            }
+            let newest = mine().find(|live| live.state().is_live()).or_else(|| mine().next());
+            return newest.cloned().ok_or_else(|| {
+                let failure = Failure::not_found("you have started no session");
+                list_hint(failure.hint("start one, or name one that is there"), &inner.sessions)
+            });
         }
         let here = |live: &&Arc<Live>| {
             live.project == project || cwd.starts_with(&live.blueprint.cwd) || live.blueprint.cwd.starts_with(cwd)
         };
+        let has_own = inner.sessions.iter().any(|live| !lasting(&live.owner) && here(&live));
         let newest = |live: bool, near: bool| {
-            let all = || inner.sessions.iter().rev().filter(|session| session.state().is_live() == live);
-            let unleased = || all().filter(|session| !lasting(&session.owner));
-            if near { unleased().find(here).or_else(|| all().find(here)) } else { all().next() }
+            let mut all = inner.sessions.iter().rev().filter(|session| session.state().is_live() == live);
+            if near { all.find(|session| here(session) && (!lasting(&session.owner) || !has_own)) } else { all.next() }
         };
         let live_ones = inner.sessions.iter().filter(|live| live.state().is_live()).count();
         let found = newest(true, true)

@@ -6,6 +6,7 @@
 mod check;
 mod http;
 mod input;
+mod patient;
 mod tools;
 
 use std::borrow::Cow;
@@ -24,7 +25,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
 use tokio::fs::File;
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex as Turn, mpsc};
 
 use crate::cli::{Stopper, Typist};
 use crate::client::{self, Connection};
@@ -35,6 +36,7 @@ use crate::paths::Paths;
 use crate::render::quoted_lines;
 pub use http::serve as serve_http;
 use input::Input;
+use patient::Patient;
 use tools::{Arguments, TOOLS};
 
 /// How often somebody who waits is told that it goes on.
@@ -45,6 +47,12 @@ const LEAVING: Duration = Duration::from_millis(500);
 const LAST_WORDS: Duration = Duration::from_millis(750);
 /// The longest message that is read; a longer one is dropped.
 const MAX_MESSAGE: usize = 4 * 1024 * 1024;
+/// How long a call waits that would wait longer by itself, in seconds: many clients give up after sixty.
+const PATIENCE: f64 = 45.0;
+/// How long a call waits for those before it.
+const IN_TURN: Duration = Duration::from_secs(3);
+/// Commands for a program that runs, while another call waits for its stop.
+const AT_ONCE: [&str; 8] = ["pause", "stop", "detach", "sessions", "status", "output", "input", "use"];
 /// How long a list of tools holds good: as long as this program does.
 const LASTING_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -68,7 +76,7 @@ pub fn serve(paths: &Paths, structured: bool) -> Result<(), Failure> {
     let served = runtime.block_on(async {
         let (input, ended) = Input::new(input, MAX_MESSAGE);
         let transport = AsyncRwTransport::new_server(input, File::from_std(output));
-        let running = server.serve(transport.with_max_line_length(MAX_MESSAGE)).await;
+        let running = server.serve(Patient::new(transport.with_max_line_length(MAX_MESSAGE))).await;
         match running {
             Ok(running) => {
                 let left = async {
@@ -82,6 +90,9 @@ pub fn serve(paths: &Paths, structured: bool) -> Result<(), Failure> {
             }
             // A client that leaves before its first word has no complaint.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+                Err("its first request was neither `initialize` nor `server/discover`".into())
+            }
             Err(error) => Err(error.to_string()),
         }
     });
@@ -108,9 +119,9 @@ fn runtime() -> Result<Runtime, Failure> {
 /// One client's server.
 #[derive(Debug, Clone)]
 struct Server {
-    /// Tells this client from others.
-    who: String,
     shared: Arc<Shared>,
+    /// What a client has that came with a session of the protocol; it goes with that.
+    own: Arc<Presence>,
 }
 
 #[derive(Debug)]
@@ -119,25 +130,56 @@ struct Shared {
     cwd: PathBuf,
     /// Results are answered as data, too.
     structured: bool,
-    /// Sessions that were started here are this process's: the daemon sees by the lease when it is gone.
+    /// What all others have together: it goes with this process.
+    presence: Presence,
+}
+
+/// How a client is there.
+#[derive(Debug, Default)]
+struct Presence {
+    /// By it the daemon sees that whoever started sessions is still there.
     lease: Mutex<Option<Connection>>,
+    /// Calls are carried out one after the other, as far as nobody has to wait long for it.
+    turn: Turn<()>,
 }
 
 impl Server {
     fn new(paths: &Paths, structured: bool) -> Self {
         let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
-        let shared = Shared { paths: paths.clone(), cwd, structured, lease: Mutex::default() };
-        Self { who: holder(), shared: Arc::new(shared) }
+        let shared = Shared { paths: paths.clone(), cwd, structured, presence: Presence::default() };
+        Self { shared: Arc::new(shared), own: Arc::default() }
     }
 
-    /// Sees to it that the daemon notices this process's end. Nothing is started before the first call.
-    fn hold_lease(&self) -> Result<(), Failure> {
-        let mut lease = self.shared.lease.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Who calls: the process, or the session of the protocol that a call by HTTP belongs to.
+    fn caller(context: &RequestContext<RoleServer>) -> Caller {
+        let parts = context.extensions.get::<hyper::http::request::Parts>();
+        let session = parts.and_then(|parts| parts.headers.get("mcp-session-id")?.to_str().ok());
+        match session {
+            Some(session) => Caller { who: format!("{}.{session}", holder()), apart: true },
+            None => Caller { who: holder(), apart: false },
+        }
+    }
+
+    fn presence(&self, caller: &Caller) -> &Presence {
+        if caller.apart { &self.own } else { &self.shared.presence }
+    }
+
+    /// Sees to it that the daemon notices the client's end. Nothing is started before the first call.
+    fn hold_lease(&self, caller: &Caller) -> Result<(), Failure> {
+        let mut lease = self.presence(caller).lease.lock().unwrap_or_else(PoisonError::into_inner);
         if !lease.as_ref().is_some_and(Connection::holds) {
-            *lease = Some(client::connect_or_start(&self.shared.paths)?.lease(&holder())?);
+            *lease = Some(client::connect_or_start(&self.shared.paths)?.lease(&caller.who)?);
         }
         Ok(())
     }
+}
+
+/// Who calls.
+#[derive(Debug, Clone)]
+struct Caller {
+    who: String,
+    /// It is a client of its own among several of this process.
+    apart: bool,
 }
 
 /// Has what happens in this client's sessions written to standard error, where the user wants it.
@@ -178,7 +220,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let reply = match understood(&request.name, &arguments) {
-            Ok(call) => self.carry_out(call, &context).await,
+            Ok(call) => self.carry_out(call, Self::caller(&context), &context).await,
             Err(mistake) => Reply { text: mistake, failed: true, results: Vec::new() },
         };
         let content = vec![ContentBlock::text(reply.text)];
@@ -230,19 +272,29 @@ fn understood(name: &str, arguments: &JsonObject) -> Result<Call, String> {
         return Err(format!("there is no tool {name}; there are: {}", names.join(", ")));
     };
     check::check(name, &properties(tool), arguments)?;
-    let arguments = Arguments(arguments);
+    let arguments = Arguments::new(arguments);
     let commands = (tool.words)(&arguments)?;
     let cwd = arguments.text("cwd")?.map(PathBuf::from);
-    Ok(Call { commands, session: arguments.text("session")?, cwd })
+    let session = arguments.text("session")?;
+    match arguments.idle() {
+        Some(idle) => Err(format!("`{idle}` does nothing in this call, which was not made: leave it out")),
+        None => Ok(Call { commands, session, cwd }),
+    }
 }
 
 impl Server {
-    async fn carry_out(&self, call: Call, context: &RequestContext<RoleServer>) -> Reply {
+    async fn carry_out(&self, call: Call, caller: Caller, context: &RequestContext<RoleServer>) -> Reply {
+        // Several calls at once are meant in their order; one that waits for a stop holds up nobody for long, and what
+        // looks at a running program or stops it is not held up at all.
+        let waits = !call.commands.iter().flatten().take(1).any(|word| AT_ONCE.contains(&word.as_str()));
+        let turn = self.presence(&caller).turn.lock();
+        let _turn = if waits { tokio::time::timeout(IN_TURN, turn).await.ok() } else { None };
         let (progress, mut told_of) = mpsc::unbounded_channel();
         let stopper = Stopper::default();
-        let (server, stop) = (self.clone(), stopper.clone());
-        let mut work =
-            tokio::task::spawn_blocking(move || server.type_all(call, stop, &mut |text| drop(progress.send(text))));
+        let (server, stop, who) = (self.clone(), stopper.clone(), caller.clone());
+        let mut work = tokio::task::spawn_blocking(move || {
+            server.type_all(call, &who, stop, &mut |text| drop(progress.send(text)))
+        });
         let token = context.meta.get_progress_token();
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + TELLING, TELLING);
         let (mut count, mut message) = (0.0, "still waiting".to_string());
@@ -266,15 +318,21 @@ impl Server {
     }
 
     /// Types the commands one after the other, up to the first that fails.
-    fn type_all(&self, call: Call, stopper: Stopper, progress: &mut dyn FnMut(String)) -> Reply {
+    fn type_all(&self, call: Call, caller: &Caller, stopper: Stopper, progress: &mut dyn FnMut(String)) -> Reply {
         let (mut texts, mut results, mut failed) = (Vec::new(), Vec::new(), false);
         let cwd = call.cwd.map_or_else(|| self.shared.cwd.clone(), |cwd| self.shared.cwd.join(cwd));
-        let mut typist = Typist::new(&self.shared.paths, &cwd).whom(&self.who).obeying();
-        typist = typist.stopped_by(stopper).barring(BARRED);
+        let mut typist = Typist::new(&self.shared.paths, &cwd).whom(&caller.who).obeying();
+        typist = typist.waiting(PATIENCE).stopped_by(stopper).barring(BARRED);
         typist.session = call.session;
         for words in call.commands {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let answer = self.hold_lease().and_then(|()| typist.ask_with(&words, progress));
+            // What needs more rights than the agent's is the user's to allow.
+            if words.first() == Some(&"setup") && words.iter().any(|word| ["--yes", "-y"].contains(word)) {
+                texts.push("error: `--yes` is the user's to say; without it what needs root is left out".into());
+                failed = true;
+                break;
+            }
+            let answer = self.hold_lease(caller).and_then(|()| typist.ask_with(&words, progress));
             match answer {
                 Ok((result, text)) => {
                     texts.push(text.trim_end().to_string());

@@ -49,9 +49,18 @@ pub struct Caller {
     /// The words as they were typed, for the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<Vec<String>>,
+    /// For whom it starts a session, where that takes the place of another's; the daemon says it.
+    #[serde(skip)]
+    pub on_behalf: Option<String>,
 }
 
 impl Caller {
+    /// Whose a session is that this caller starts.
+    #[must_use]
+    pub fn owner(&self) -> String {
+        self.on_behalf.as_ref().unwrap_or(&self.who).clone()
+    }
+
     /// The client that stays between commands, as an MCP server does; commands of a shell come each from a process of
     /// their own.
     #[must_use]

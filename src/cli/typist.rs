@@ -14,7 +14,7 @@ use crate::commands::{CATALOGUE, Run};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
-use crate::render::Page;
+use crate::render::{Page, quoted_lines};
 use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
 
 /// Ends the wait of somebody who types, from another thread.
@@ -53,6 +53,9 @@ impl Stopper {
     }
 }
 
+/// Commands that wait longer than most, by their `timeout`.
+const WAITS: [&str; 2] = ["await", "trace"];
+
 /// Somebody who types in a folder.
 #[derive(Debug)]
 pub struct Typist<'a> {
@@ -61,6 +64,8 @@ pub struct Typist<'a> {
     who: String,
     stopper: Stopper,
     barred: &'static [(&'static str, &'static str)],
+    /// How long a command may wait that has a long limit of its own, in seconds.
+    patience: Option<f64>,
     /// The adapter that the environment asks for is what the user wants here.
     obeys: bool,
     /// The session of the replies so far, which the next command is about.
@@ -78,6 +83,7 @@ impl<'a> Typist<'a> {
             who,
             stopper: Stopper::default(),
             barred: &[],
+            patience: None,
             obeys: false,
             session: None,
             via: None,
@@ -88,6 +94,13 @@ impl<'a> Typist<'a> {
     #[must_use]
     pub const fn obeying(mut self) -> Self {
         self.obeys = true;
+        self
+    }
+
+    /// Has no patience for the long limits of commands, where no other is typed.
+    #[must_use]
+    pub const fn waiting(mut self, seconds: f64) -> Self {
+        self.patience = Some(seconds);
         self
     }
 
@@ -130,7 +143,10 @@ impl<'a> Typist<'a> {
         let Some((_, arguments)) = matches.subcommand() else {
             return Err(Failure::internal("no command was found in what was typed"));
         };
-        let args = (entry.parse)(arguments).map_err(|error| usage(&error))?;
+        let mut args = (entry.parse)(arguments).map_err(|error| usage(&error))?;
+        if let Some(seconds) = self.patience.filter(|_| WAITS.contains(&entry.name) && args["timeout"].is_null()) {
+            args["timeout"] = seconds.into();
+        }
         if let Some((_, why)) = self.barred.iter().find(|(name, _)| *name == entry.name) {
             return Err(Failure::refused(format!("`{}` is for the command line alone", entry.name)).hint(*why));
         }
@@ -147,13 +163,14 @@ impl<'a> Typist<'a> {
                     env: entry.spawns.then(|| environment(self.obeys)),
                     umask: entry.spawns.then(umask),
                     typed: Some(typed),
+                    on_behalf: None,
                 };
                 let request = Request { v: PROTOCOL, id: 1, cmd: entry.name.to_string(), args, ctx };
                 let mut connection = client::connect_or_start(self.paths)?;
                 self.stopper.guards(connection.closer()?)?;
                 connection.ask(&request, &mut |part| {
                     if let Line::Progress { text, .. } = part {
-                        progress(text);
+                        progress(quoted_lines(&text));
                     }
                 })?
             }
@@ -185,7 +202,13 @@ impl<'a> Typist<'a> {
 /// This process's environment, with the adapter it asks for or without.
 fn environment(obeys: bool) -> Vec<(String, String)> {
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    std::env::vars_os().filter_map(text).filter(|(name, _)| obeys || name != "BUGEYE_ADAPTER").collect()
+    let wanted = |name: &str| match name {
+        "BUGEYE_ADAPTER" => obeys,
+        // Whoever has it can start programs here.
+        "BUGEYE_MCP_TOKEN" => false,
+        _ => true,
+    };
+    std::env::vars_os().filter_map(text).filter(|(name, _)| wanted(name)).collect()
 }
 
 /// A command as a user would type it in a shell.

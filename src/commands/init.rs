@@ -129,7 +129,8 @@ impl Local for Init {
             agents.into_iter().map(|agent| (agent, Plan::make(agent, scope, &world, &wish))).collect();
         let changes = plans.iter().any(|(_, plan)| plan.as_ref().is_ok_and(Plan::changes));
         let is_named = |(agent, plan): &(Agent, Result<Plan, Failure>)| {
-            *agent != Agent::AgentsMd && plan.as_ref().is_ok_and(Plan::changes)
+            let entered = |step: &Step| !step.is_skill && matches!(step.edit, Edit::Text(_));
+            *agent != Agent::AgentsMd && plan.as_ref().is_ok_and(|plan| plan.steps.iter().any(entered))
         };
         let mut report = InitReport {
             scope,
@@ -337,6 +338,8 @@ impl Render for InitReport {
             let is = |action: Action| agent.files.iter().any(|file| file.action == action);
             let changes = is(Action::Created) || is(Action::Changed) || is(Action::Removed);
             let what = match (changes, self.uninstall, self.dry_run) {
+                (true, false, _) if is(Action::Kept) => "the rest was set up; an entry of its own was kept".into(),
+                (true, true, _) if is(Action::Kept) => "the rest was taken out; an entry of its own was kept".into(),
                 (true, false, false) => format!("set up {place}; start it anew to load it"),
                 (true, false, true) => format!("would be set up {place}"),
                 (true, true, false) => format!("taken {from}"),

@@ -34,8 +34,9 @@ impl Command for Restart {
     const GROUP: Group = Group::Sessions;
     type Output = Report;
 
-    async fn run(self, cx: Context) -> Result<Report, Failure> {
+    async fn run(self, mut cx: Context) -> Result<Report, Failure> {
         let live = cx.session()?;
+        cx.caller.on_behalf = Some(live.owner.clone());
         let mut blueprint = live.blueprint.clone();
         blueprint.record |= self.record;
         cx.hub.end(&live, false).await;

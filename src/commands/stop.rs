@@ -36,7 +36,7 @@ impl Command for Stop {
             let mine = |live: &Live| cx.caller.client().is_none_or(|client| live.owner == client);
             let live: Vec<_> =
                 sessions.into_iter().filter(|live| !*live.handle.finished.borrow() && mine(live)).collect();
-            let count = live.len();
+            let count = live.iter().filter(|live| live.state().is_live()).count();
             live.iter().for_each(|live| cx.concerns(live));
             let ends: Vec<_> = live
                 .iter()

@@ -37,11 +37,17 @@ impl Asked {
             let list = args.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
             list.for_each(|pair| *pair = json!(masked(pair.as_str().unwrap_or_default())));
         }
+        let mut typed = request.ctx.typed.as_deref().map(words);
+        if request.cmd == "input" {
+            // It may be a password.
+            args["words"] = json!(["…"]);
+            typed = Some(vec!["input".into(), "…".into()]);
+        }
         bound(&mut args);
         Self {
             who: request.ctx.who.clone(),
             name: request.cmd.clone(),
-            typed: request.ctx.typed.as_deref().map(words),
+            typed,
             args,
             cwd: request.ctx.cwd.clone(),
             began: Instant::now(),

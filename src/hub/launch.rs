@@ -242,7 +242,7 @@ impl Hub {
             journal,
             project: project.to_path_buf(),
             adapter,
-            owner: cx.caller.who.clone(),
+            owner: cx.caller.owner(),
             started: crate::store::write::now_ms(),
             handle,
             stdin: (launched && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),

@@ -189,6 +189,10 @@ impl Agent {
             .map(|name| format!("{name} in this project"))
             .or_else(|| there(&world.home, home).map(|name| format!("~/{name}")))
             .or_else(|| {
+                let moved = (world.variable)("XDG_CONFIG_HOME").filter(|_| self == Self::Opencode)?.join("opencode");
+                moved.exists().then(|| moved.display().to_string())
+            })
+            .or_else(|| {
                 commands.iter().find_map(|name| on_path(name, &world.env_path)).map(|path| path.display().to_string())
             })
     }

@@ -1,7 +1,7 @@
 //! A change as people read it: a unified diff.
 //!
-//! A change of ours is one piece, so one hunk is enough. What looks like a secret in the lines around it is not shown:
-//! the diff goes to a screen, or to a model.
+//! A change of ours is one piece, so one hunk is enough. Of the lines around it, which are the user's, names are shown and
+//! values are not: the diff goes to a screen, or to a model.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,6 @@ const AROUND: usize = 3;
 
 /// A longer line is shown only where it changes.
 const LONGEST: usize = 160;
-
-/// Words in the name of what should not be shown.
-const SECRETS: [&str; 8] = ["key", "token", "secret", "password", "passwd", "auth", "credential", "cookie"];
 
 /// A diff of two texts; no text is no file.
 #[must_use]
@@ -38,37 +35,59 @@ pub fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> String {
         }
     };
     before[from..head].iter().for_each(|text| line(' ', &masked(text)));
-    if let ([one], [other]) = (gone, come)
-        && (hides(one) || one.len() > LONGEST)
-    {
+    if let ([one], [other]) = (gone, come) {
         let (one, other) = elided(one, other);
         line('-', &one);
         line('+', &other);
     } else {
         gone.iter().for_each(|text| line('-', &masked(text)));
-        come.iter().for_each(|text| line('+', &if old.is_some() { masked(text) } else { (*text).to_string() }));
+        // What comes is ours; a line of the user's that we had to open up is not.
+        let is_theirs = |text: &str| gone.iter().any(|old| text.contains(old.trim()) && !old.trim().is_empty());
+        come.iter().for_each(|text| line('+', &if is_theirs(text) { masked(text) } else { (*text).to_string() }));
     }
     before[before.len() - tail..to].iter().for_each(|text| line(' ', &masked(text)));
     out
 }
 
-fn hides(line: &str) -> bool {
-    let line = line.to_ascii_lowercase();
-    SECRETS.iter().any(|word| line.contains(word))
-}
-
-/// A line without a value that should not be shown.
+/// A line of the user's without what is in quotes behind a name, or in a list: it may be a secret. What it is called is
+/// shown.
 fn masked(line: &str) -> String {
     let end = &line[line.trim_end_matches(['\r', '\n']).len()..];
-    if hides(line)
-        && let Some(at) = line.find([':', '='])
-    {
-        return format!("{} …{end}", &line[..=at]);
+    let line = &line[..line.len() - end.len()];
+    let mut shown = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(['"', '\'']) {
+        let quote = &rest[at..=at];
+        let (before, inner) = (&rest[..at], &rest[at + 1..]);
+        let Some(close) = closing(inner, quote) else {
+            shown.push_str(before);
+            shown.push_str(quote);
+            rest = "…";
+            break;
+        };
+        let after = &inner[close + 1..];
+        let is_name = after.trim_start().starts_with([':', '=']) || before.trim_start().starts_with('[');
+        shown.push_str(before);
+        shown.push_str(quote);
+        shown.push_str(if is_name { &inner[..close] } else { "…" });
+        shown.push_str(quote);
+        rest = after;
     }
-    match line.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…{end}", &line[..at]),
-        None => line.to_string(),
+    shown.push_str(rest);
+    match shown.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…{end}", &shown[..at]),
+        None => shown + end,
     }
+}
+
+/// Where a quoted text ends.
+fn closing(text: &str, quote: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        let ends = !escaped && text[at..].starts_with(quote);
+        escaped = !escaped && c == '\\';
+        ends.then_some(at)
+    })
 }
 
 /// Two lines, only where they differ.

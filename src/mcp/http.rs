@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
@@ -22,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
-use super::{LEAVING, MAX_MESSAGE, Server, holder, log_events, runtime};
+use super::{LEAVING, MAX_MESSAGE, Server, log_events, runtime, take_streams};
 use crate::cli::print;
 use crate::failure::Failure;
 use crate::paths::Paths;
@@ -35,6 +34,8 @@ const TOKEN: &str = "BUGEYE_MCP_TOKEN";
 const SHORTEST_TOKEN: usize = 32;
 /// How long a client may take to send the head of a request.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
+/// How long a session of the protocol is kept that nobody speaks in.
+const KEPT: Duration = Duration::from_secs(60 * 60);
 /// How many clients may be connected at once.
 const CONNECTIONS: usize = 64;
 
@@ -56,6 +57,8 @@ pub fn serve(paths: &Paths, structured: bool, address: SocketAddr) -> Result<(),
         let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
         let shown = if std::env::var_os(TOKEN).is_some() { TOKEN } else { &token };
         print(&format!("listening: http://{address}{PATH}\ntoken: {shown}\n"))?;
+        // What is installed for an agent asks nobody at the terminal.
+        let _streams = take_streams().map_err(|error| Failure::io("let go of the terminal", &error))?;
         let gate = Arc::new(Gate::new(address, &token));
         log_events(paths);
         let service = service(Server::new(paths, structured));
@@ -87,18 +90,17 @@ fn token() -> Result<String, Failure> {
     }
 }
 
-/// Each client that opens a session of the protocol has debug sessions of its own; those without are told apart by ids.
+/// Each client that opens a session of the protocol has debug sessions of its own, which end some time after it; all
+/// others are one client.
 fn service(server: Server) -> Service {
     let config = StreamableHttpServerConfig::default()
         // Hosts and origins are looked at before.
         .with_allowed_hosts(Vec::<String>::new())
         .with_max_request_body_bytes(MAX_MESSAGE);
-    let count = AtomicU64::new(1);
-    let each = move || {
-        let number = count.fetch_add(1, Ordering::Relaxed);
-        Ok(Server { who: format!("{}.{number}", holder()), shared: Arc::clone(&server.shared) })
-    };
-    StreamableHttpService::new(each, Arc::new(LocalSessionManager::default()), config)
+    let each = move || Ok(Server { shared: Arc::clone(&server.shared), own: Arc::default() });
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(KEPT);
+    StreamableHttpService::new(each, Arc::new(sessions), config)
 }
 
 async fn accept(listener: TcpListener, gate: Arc<Gate>, service: Service) {

@@ -3,12 +3,12 @@
 //! A tool's arguments become the words that a user would type, so that a tool can do nothing that the command line can't,
 //! and mistakes are told in the same sentences.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::commands::do_;
-
-/// How long a call waits where it has no limit of its own, in seconds: many clients give up after sixty.
-const LONGEST: u32 = 45;
 
 /// One tool.
 #[derive(Debug)]
@@ -26,9 +26,12 @@ pub struct Tool {
     pub words: fn(&Arguments) -> Result<Vec<Vec<String>>, String>,
 }
 
-/// The arguments of a call.
+/// The arguments of a call, and which of them were looked at: one that was not does nothing.
 #[derive(Debug)]
-pub struct Arguments<'a>(pub &'a Map<String, Value>);
+pub struct Arguments<'a> {
+    given: &'a Map<String, Value>,
+    seen: RefCell<BTreeSet<String>>,
+}
 
 /// What a call needs beside its own arguments.
 pub const SESSION: &str =
@@ -80,7 +83,7 @@ pub const TOOLS: &[Tool] = &[
         name: "debug_inspect",
         description: "Look at the stopped program: source, locals and stack around the current place (context), the whole stack, \
                       threads, what it printed, the exception it stopped on.",
-        properties: r#"{"what":{"type":"string","enum":["context","backtrace","threads","locals","args","source","exception","output","status","modules","memory","registers","disassemble"]},"place":{"type":"string","description":"with source: file:line or function; memory, disassemble: address or &x; registers: names"},"count":{"type":"integer","description":"frames, lines, bytes or instructions"},"all":{"type":"boolean","description":"every thread's stack; globals too; all output"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"full":{"type":"boolean","description":"do not cut values"}}"#,
+        properties: r#"{"what":{"type":"string","enum":["context","backtrace","threads","locals","args","source","exception","output","status","modules","memory","registers","disassemble"]},"place":{"type":"string","description":"with source: file:line or function; memory, disassemble: address or &x; registers: names"},"count":{"type":"integer","description":"frames, lines, bytes or instructions"},"all":{"type":"boolean","description":"every thread's stack; globals too; all output"},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer","description":"of values; with backtrace: locals too"},"full":{"type":"boolean","description":"cut nothing"}}"#,
         required: &[],
         reads: true,
         destroys: false,
@@ -144,9 +147,25 @@ pub const TOOLS: &[Tool] = &[
     },
 ];
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
+    pub fn new(given: &'a Map<String, Value>) -> Self {
+        Self { given, seen: RefCell::default() }
+    }
+
+    /// An argument that was given, and that nobody asked for.
+    pub fn idle(&self) -> Option<&'a str> {
+        let seen = self.seen.borrow();
+        let mut given = self.given.iter().filter(|(_, value)| !value.is_null() && **value != Value::Bool(false));
+        given.find(|(name, _)| !seen.contains(*name)).map(|(name, _)| name.as_str())
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.seen.borrow_mut().insert(name.to_string());
+        self.given.get(name)
+    }
+
     pub fn text(&self, name: &str) -> Result<Option<String>, String> {
-        match self.0.get(name) {
+        match self.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
@@ -156,7 +175,7 @@ impl Arguments<'_> {
 
     /// A list, or one text that stands for a list of one.
     fn list(&self, name: &str) -> Result<Vec<String>, String> {
-        match self.0.get(name) {
+        match self.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::Array(items)) => items
                 .iter()
@@ -171,7 +190,7 @@ impl Arguments<'_> {
     }
 
     fn is(&self, name: &str) -> Result<bool, String> {
-        match self.0.get(name) {
+        match self.get(name) {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(is)) => Ok(*is),
             Some(other) => Err(format!("`{name}` is to be true or false, not {other}")),
@@ -229,10 +248,10 @@ impl<'a> Words<'a> {
         self.flag("frame", "frame")?.flag("thread", "thread")
     }
 
-    /// The program; a single text is read as a shell reads it.
+    /// The program; a single text is parted into words as a shell does it.
     fn command_line(mut self) -> Result<Self, String> {
-        let command = match self.from.0.get("command") {
-            Some(Value::String(line)) => split(line)?.into_iter().flatten().collect(),
+        let command = match self.from.get("command") {
+            Some(Value::String(line)) => one_command(line)?,
             _ => self.from.list("command")?,
         };
         if !command.is_empty() {
@@ -250,6 +269,20 @@ impl<'a> Words<'a> {
 /// Commands in a text, as `do` takes them.
 fn split(text: &str) -> Result<Vec<Vec<String>>, String> {
     do_::split(text).map_err(|failure| failure.message)
+}
+
+/// The words of one command line. There is no shell here to do more with it.
+fn one_command(line: &str) -> Result<Vec<String>, String> {
+    let operator = |word: &String| ["|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1"].contains(&word.as_str());
+    match split(line)?.as_slice() {
+        [words] if !line.contains('\n') && !words.iter().any(operator) => Ok(words.clone()),
+        [] => Ok(Vec::new()),
+        _ => Err(
+            "`command` is one program with its arguments, and no shell reads it: give a list of words; a script of a \
+                  shell is [\"sh\", \"-c\", \"…\"]"
+                .into(),
+        ),
+    }
 }
 
 fn run(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
@@ -272,6 +305,7 @@ fn run(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
             Words::new(arguments, "start").flag("core", "core")?.flag("adapter", "adapter")?.flag("name", "name")?;
         // The program that it is of, if the file does not tell.
         return Ok(match arguments.list("command")?.into_iter().next() {
+            Some(program) if program.starts_with('-') => return Err(format!("`{program}` is no program")),
             Some(program) => words.word(program).done(),
             None => words.done(),
         });
@@ -291,7 +325,7 @@ fn run(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
 }
 
 fn trace(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
-    let mut words = Words::new(arguments, "trace")
+    let words = Words::new(arguments, "trace")
         .flags("at", "at")?
         .flags("calls", "calls")?
         .flags("watch", "watch")?
@@ -302,9 +336,6 @@ fn trace(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
         .flags("env", "env")?
         .file("stdin", "stdin")?
         .flag("adapter", "adapter")?;
-    if arguments.text("timeout")?.is_none() {
-        words = words.word(format!("--timeout={LONGEST}"));
-    }
     Ok(words.command_line()?.done())
 }
 
@@ -336,7 +367,7 @@ fn breaks(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
         commands.extend(words.word("--").word(variable).done());
     }
     for what in arguments.list("catch")? {
-        commands.push(std::iter::once("catch").chain(what.split_whitespace()).map(str::to_string).collect());
+        commands.push(["catch", "--"].into_iter().chain(what.split_whitespace()).map(str::to_string).collect());
     }
     if commands.is_empty() {
         commands.push(vec!["breaks".into()]);
@@ -352,15 +383,16 @@ fn resume(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
         "step" => words.flag("count", "count")?.flag("into", "into")?.flag("wait", "wait")?,
         "until" | "reverse-continue" => words.flag("wait", "wait")?,
         "restart" => words.word("--run").flag("wait", "wait")?,
-        "await" if arguments.text("wait")?.is_none() => words.word(format!("--timeout={LONGEST}")),
         "await" => words.flag("wait", "timeout")?,
         "pause" | "jump" => words,
         other => return Err(unknown("how", other)),
     };
-    match (how.as_str(), arguments.text("place")?) {
-        ("until" | "jump", Some(place)) => Ok(words.word("--").word(place).done()),
-        ("until" | "jump", None) => Err(format!("`{how}` needs a `place`: file:line")),
-        _ => Ok(words.done()),
+    if !["until", "jump"].contains(&how.as_str()) {
+        return Ok(words.done());
+    }
+    match arguments.text("place")? {
+        Some(place) => Ok(words.word("--").word(place).done()),
+        None => Err(format!("`{how}` needs a `place`: file:line")),
     }
 }
 
@@ -379,12 +411,15 @@ fn inspect(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     let words = Words::new(arguments, &what);
     let words = match what.as_str() {
         "context" => words.flag("count", "context")?.place_of_frame()?,
-        "locals" | "args" => {
-            let words = if what == "locals" && arguments.is("all")? { words.word("--scope=all") } else { words };
+        "locals" => {
+            let words = if arguments.is("all")? { words.word("--scope=all") } else { words };
             words.place_of_frame()?.flag("depth", "depth")?.switch("full", "full")?
         }
+        "args" => words.place_of_frame()?.flag("depth", "depth")?.switch("full", "full")?,
         "backtrace" => {
-            words.flag("count", "limit")?.switch("all", "all")?.switch("full", "locals")?.flag("thread", "thread")?
+            let words = words.flag("count", "limit")?.switch("all", "all")?.switch("full", "full")?;
+            let words = if arguments.text("depth")?.is_some() { words.word("--locals") } else { words };
+            words.flag("depth", "depth")?.flag("thread", "thread")?
         }
         "memory" => words.word("read").flag("count", "count")?.place_of_frame()?,
         "disassemble" => words.flag("count", "count")?.place_of_frame()?,
@@ -394,11 +429,14 @@ fn inspect(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
         "threads" | "exception" | "status" | "modules" => words,
         other => return Err(unknown("what", other)),
     };
-    match (what.as_str(), arguments.text("place")?) {
-        ("memory" | "disassemble" | "source", Some(place)) => Ok(words.word("--").word(place).done()),
-        ("registers", Some(names)) => Ok(names.split_whitespace().fold(words.word("--"), Words::word).done()),
-        ("memory", None) => Err("`memory` needs a `place`: an address, or &x".into()),
-        _ => Ok(words.done()),
+    if !["memory", "disassemble", "source", "registers"].contains(&what.as_str()) {
+        return Ok(words.done());
+    }
+    match arguments.text("place")? {
+        Some(names) if what == "registers" => Ok(names.split_whitespace().fold(words.word("--"), Words::word).done()),
+        Some(place) => Ok(words.word("--").word(place).done()),
+        None if what == "memory" => Err("`memory` needs a `place`: an address, or &x".into()),
+        None => Ok(words.done()),
     }
 }
 
@@ -468,7 +506,7 @@ fn several(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
 
 fn setup(arguments: &Arguments) -> Result<Vec<Vec<String>>, String> {
     Ok(vec![match arguments.text("install")? {
-        Some(name) => vec!["setup".into(), name],
+        Some(name) => vec!["setup".into(), "--".into(), name],
         None => vec!["doctor".into()],
     }])
 }

@@ -7,7 +7,7 @@ use crate::cli;
 
 fn words(tool: &str, arguments: &Value) -> Result<Vec<String>, String> {
     let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
-    let commands = (tool.words)(&Arguments(arguments.as_object().unwrap()))?;
+    let commands = (tool.words)(&Arguments::new(arguments.as_object().unwrap()))?;
     Ok(commands.iter().map(|words| words.join(" ")).collect())
 }
 
@@ -45,30 +45,67 @@ fn least(tool: &str) -> Value {
     }
 }
 
+/// What an argument needs beside it to mean anything.
+fn beside(tool: &str, name: &str) -> Value {
+    match (tool, name) {
+        ("debug_run", "config") => json!({}),
+        ("debug_continue", "place") => json!({ "how": "until" }),
+        ("debug_continue", "into") => json!({ "how": "step" }),
+        ("debug_inspect", "place") => json!({ "what": "source" }),
+        ("debug_inspect", "count" | "all") => json!({ "what": "backtrace" }),
+        ("debug_inspect", "depth" | "full") => json!({ "what": "locals" }),
+        ("debug_inspect", "frame" | "thread") => json!({ "what": "context" }),
+        ("debug_break", "access") => json!({ "watch": "x" }),
+        _ => least(tool),
+    }
+}
+
 #[test]
-fn whatever_a_schema_allows_is_a_command_that_exists() {
+fn whatever_a_schema_allows_is_a_command_that_exists_and_has_it() {
     for tool in TOOLS {
         let properties: Map<String, Value> = serde_json::from_str(tool.properties).unwrap();
         for (name, schema) in &properties {
             for sample in samples(schema) {
-                let mut arguments = if name == "config" { json!({}) } else { least(tool.name) };
-                arguments[name] = match (tool.name, name.as_str()) {
-                    ("debug_do", _) | ("debug_break", "catch") => json!(["raw x", "catch throw E"][..1]),
+                let mut given = beside(tool.name, name);
+                given[name] = match (tool.name, name.as_str()) {
+                    ("debug_do", _) => json!(["raw x"]),
                     ("debug_run" | "debug_trace", "env") => json!(["K=V"]),
                     ("debug_trace", "at") => json!(["a.c:3: x"]),
                     _ => sample,
                 };
-                let commands = (tool.words)(&Arguments(arguments.as_object().unwrap()))
-                    .unwrap_or_else(|error| panic!("{} {arguments}: {error}", tool.name));
+                let arguments = Arguments::new(given.as_object().unwrap());
+                let commands =
+                    (tool.words)(&arguments).unwrap_or_else(|error| panic!("{} {given}: {error}", tool.name));
                 assert!(!commands.is_empty());
+                // Where it is typed is seen to by the caller.
+                assert!(arguments.idle() != Some(name) || name == "cwd", "{} {given} does nothing", tool.name);
                 for words in commands {
-                    let read = cli::command()
-                        .try_get_matches_from(std::iter::once("bugeye").chain(words.iter().map(String::as_str)));
-                    assert!(read.is_ok(), "{} {arguments}: {words:?}: {}", tool.name, read.unwrap_err());
+                    let typed = std::iter::once("bugeye").chain(words.iter().map(String::as_str));
+                    let read = cli::command().try_get_matches_from(typed);
+                    assert!(read.is_ok(), "{} {given}: {words:?}: {}", tool.name, read.unwrap_err());
                 }
             }
         }
     }
+}
+
+#[test]
+fn what_does_nothing_in_a_call_is_noticed() {
+    let idle = |tool: &str, given: Value| {
+        let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
+        let arguments = Arguments::new(given.as_object().unwrap());
+        let _ = (tool.words)(&arguments);
+        arguments.idle().map(str::to_string)
+    };
+    assert_eq!(idle("debug_run", json!({ "attach": "7", "break": ["a:1"] })).as_deref(), Some("break"));
+    assert_eq!(idle("debug_run", json!({ "test": "t", "command": ["a"] })).as_deref(), Some("command"));
+    assert_eq!(idle("debug_run", json!({ "command": ["a"], "hold": true, "wait": 3 })).as_deref(), Some("wait"));
+    assert_eq!(idle("debug_break", json!({ "if": "x" })).as_deref(), Some("if"));
+    assert_eq!(idle("debug_break", json!({ "catch": ["raised"], "log": "x" })).as_deref(), Some("log"));
+    assert_eq!(idle("debug_continue", json!({ "place": "a:1" })).as_deref(), Some("place"));
+    assert_eq!(idle("debug_inspect", json!({ "what": "backtrace", "frame": 1 })).as_deref(), Some("frame"));
+    assert_eq!(idle("debug_continue", json!({ "count": 2 })), None);
+    assert_eq!(idle("debug_run", json!({ "command": ["a"], "record": false })), None);
 }
 
 #[test]
@@ -90,6 +127,9 @@ fn the_documentation_names_every_tool_and_argument() {
 fn calls_are_the_words_that_a_user_would_type() {
     let run = json!({ "command": "python3 'my app.py' 3", "break": ["app.py:7"], "wait": 5 });
     assert_eq!(good("debug_run", &run), ["run --break=app.py:7 --wait=5 -- python3 my app.py 3"]);
+    let piped = words("debug_run", &json!({ "command": "a | b" })).unwrap_err();
+    assert!(piped.contains("no shell"), "{piped}");
+    assert!(words("debug_run", &json!({ "command": "a; b" })).is_err());
     assert_eq!(good("debug_run", &json!({ "attach": "4711" })), ["attach -- 4711"]);
     assert_eq!(good("debug_run", &json!({ "test": "test_a" })), ["test -- test_a"]);
     assert_eq!(good("debug_run", &json!({ "core": "core.1" })), ["start --core=core.1"]);
@@ -98,10 +138,10 @@ fn calls_are_the_words_that_a_user_would_type() {
         good("debug_break", &json!({ "at": "f", "if": "x > 1", "remove": [3, 4] })),
         ["unbreak 3 4", "break --if=x > 1 -- f"]
     );
-    assert_eq!(good("debug_break", &json!({ "catch": ["throw ValueError"] })), ["catch throw ValueError"]);
+    assert_eq!(good("debug_break", &json!({ "catch": ["throw ValueError"] })), ["catch -- throw ValueError"]);
     assert_eq!(good("debug_break", &json!({ "watch": "n", "access": "both" })), ["watch --access -- n"]);
     assert_eq!(good("debug_continue", &json!({})), ["continue"]);
-    assert_eq!(good("debug_continue", &json!({ "how": "await" })), ["await --timeout=45"]);
+    assert_eq!(good("debug_continue", &json!({ "how": "await" })), ["await"]);
     assert_eq!(good("debug_print", &json!({ "expressions": ["a", "-b"] })), ["print --expr=a --expr=-b"]);
     assert_eq!(good("debug_eval", &json!({ "set": "x = 3", "expressions": ["x"] })), ["set -- x = 3", "eval -- x"]);
     assert_eq!(
