@@ -31,6 +31,9 @@ pub struct Hello {
     pub version: String,
     pub pid: u32,
     pub sessions: usize,
+    /// Its state directory, which may not be that of the asking process.
+    #[serde(default)]
+    pub state: Option<PathBuf>,
 }
 
 /// A daemon of ours that has said hello.
@@ -146,7 +149,7 @@ fn open(paths: &Paths) -> Result<Option<Connection>, Failure> {
         )));
     }
     let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
-    let daemon = Hello { protocol: PROTOCOL, version: String::new(), pid, sessions: 0 };
+    let daemon = Hello { protocol: PROTOCOL, version: String::new(), pid, sessions: 0, state: None };
     let mut connection = Connection { stream, unread: Vec::new(), socket, daemon };
     let question = request(0, "hello", Value::Null);
     match connection.exchange(&question, Some(CONNECT_LIMIT), &mut |_| {}) {
@@ -365,8 +368,10 @@ impl Starting {
             }
         };
         // Its working directory is another, so what is relative here would mean another place there.
-        if let Some(home) = std::env::var_os("BUGEYE_HOME").and_then(|home| std::path::absolute(home).ok()) {
-            command.env("BUGEYE_HOME", home);
+        for name in ["BUGEYE_HOME", "BUGEYE_STATE_DIR"] {
+            if let Some(path) = std::env::var_os(name).and_then(|path| std::path::absolute(path).ok()) {
+                command.env(name, path);
+            }
         }
         let child = command
             .args(["daemon", "run"])

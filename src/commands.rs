@@ -104,6 +104,11 @@ pub trait Command: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'st
 
     /// Shows one part of a stream (`--follow`).
     fn render_event(_data: &Value, _page: &mut Page) {}
+
+    /// What a part of its stream is, where it has one.
+    fn part_schema() -> Option<schemars::Schema> {
+        None
+    }
 }
 
 /// A command that the client's own process carries out.
@@ -123,6 +128,9 @@ pub trait Bare: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'stati
 
     /// Answers the exit code.
     fn run(self, cx: &crate::cli::LocalContext) -> Result<u8, Failure>;
+
+    /// What it writes, or each line of it.
+    fn prints() -> schemars::Schema;
 }
 
 /// A boxed future, the shape the catalogue's table holds.
@@ -163,7 +171,9 @@ pub struct Entry {
     pub render: fn(Value, &mut Page) -> Result<u8, Failure>,
     pub render_event: fn(&Value, &mut Page),
     pub argument_schema: fn() -> schemars::Schema,
+    /// Of its result; for a bare command, of what it writes.
     pub result_schema: fn() -> schemars::Schema,
+    pub part_schema: fn() -> Option<schemars::Schema>,
 }
 
 const fn served<C: Command>() -> Entry {
@@ -180,6 +190,7 @@ const fn served<C: Command>() -> Entry {
         render_event: |data, page| C::render_event(data, page),
         argument_schema: || schemars::schema_for!(C),
         result_schema: || schemars::schema_for!(C::Output),
+        part_schema: C::part_schema,
     }
 }
 
@@ -197,6 +208,7 @@ const fn local<C: Local>() -> Entry {
         render_event: |_, _| {},
         argument_schema: || schemars::schema_for!(C),
         result_schema: || schemars::schema_for!(C::Output),
+        part_schema: || None,
     }
 }
 
@@ -213,7 +225,8 @@ const fn bare<C: Bare>() -> Entry {
         render: |_, _| Ok(0),
         render_event: |_, _| {},
         argument_schema: || schemars::schema_for!(C),
-        result_schema: || schemars::schema_for!(()),
+        result_schema: C::prints,
+        part_schema: || None,
     }
 }
 
@@ -310,6 +323,11 @@ pub const CATALOGUE: &[Entry] = &[
     bare::<mcp::Mcp>(),
     bare::<schema::Schema>(),
 ];
+
+/// The schema of text that is no data.
+pub(crate) fn plain_text(what: &str) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "description": what })
+}
 
 /// A result that only says that it happened.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

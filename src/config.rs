@@ -120,19 +120,20 @@ impl Config {
     }
 
     /// The limit of any other request; `BUGEYE_REQUEST_TIMEOUT_MS` replaces it.
-    #[must_use]
-    pub fn request(&self) -> Duration {
+    pub fn request(&self) -> Result<Duration, Failure> {
         self.request_for(None)
     }
 
     /// As [`Config::request`], for a caller whose environment is known.
-    #[must_use]
-    pub fn request_for(&self, caller: Option<&[(String, String)]>) -> Duration {
+    pub fn request_for(&self, caller: Option<&[(String, String)]>) -> Result<Duration, Failure> {
         let own = || std::env::var(REQUEST_VARIABLE).ok();
         let asked = caller.map_or_else(own, |environment| variable(environment, REQUEST_VARIABLE));
-        match asked.and_then(|text| text.trim().parse().ok()) {
-            Some(milliseconds) => Duration::from_millis(milliseconds),
-            None => self.get(|values| values.request),
+        let Some(text) = asked.filter(|text| !text.trim().is_empty()) else {
+            return Ok(self.get(|values| values.request));
+        };
+        match text.trim().parse() {
+            Ok(milliseconds) if milliseconds > 0 => Ok(Duration::from_millis(milliseconds)),
+            _ => Err(Failure::usage(format!("{REQUEST_VARIABLE} is to be a number of milliseconds, not `{text}`"))),
         }
     }
 
@@ -541,8 +542,15 @@ mod tests {
     fn the_asking_process_comes_first() {
         let environment = [("BUGEYE_REQUEST_TIMEOUT_MS".to_string(), "250".to_string())];
         let config = Config::default();
-        assert_eq!(config.request_for(Some(&environment)), Duration::from_millis(250));
-        assert_eq!(config.request_for(Some(&[])), Duration::from_secs(30));
+        assert_eq!(config.request_for(Some(&environment)), Ok(Duration::from_millis(250)));
+        assert_eq!(config.request_for(Some(&[])), Ok(Duration::from_secs(30)));
+        for wrong in ["soon", "0", "-1", "1.5"] {
+            let environment = [("BUGEYE_REQUEST_TIMEOUT_MS".to_string(), wrong.to_string())];
+            assert_eq!(config.request_for(Some(&environment)).unwrap_err().kind, crate::failure::Kind::Usage);
+        }
+        let logs = |value: &str| Config::logs_events(Some(&[("BUGEYE_LOG_EVENTS".to_string(), value.to_string())]));
+        assert!(logs("1") && logs("true") && !logs("0") && !logs("False") && !logs(""));
+        assert!(!Config::logs_events(Some(&[])));
         let environment = [("BUGEYE_ADAPTER".to_string(), "gdb".to_string())];
         assert_eq!(Config::asked_adapter(Some(&environment)).as_deref(), Some("gdb"));
         assert_eq!(Config::asked_adapter(Some(&[])), None);

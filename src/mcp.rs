@@ -28,6 +28,8 @@ use tokio::sync::mpsc;
 
 use crate::cli::{Stopper, Typist};
 use crate::client::{self, Connection};
+use crate::commands::events;
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::render::quoted_lines;
@@ -60,6 +62,7 @@ const BARRED: &[(&str, &str)] = &[
 /// Serves MCP on standard input and output until the input ends.
 pub fn serve(paths: &Paths, structured: bool) -> Result<(), Failure> {
     let (input, output) = take_streams().map_err(|error| Failure::io("take standard input and output", &error))?;
+    log_events(paths);
     let server = Server::new(paths, structured);
     let runtime = runtime()?;
     let served = runtime.block_on(async {
@@ -134,6 +137,15 @@ impl Server {
             *lease = Some(client::connect_or_start(&self.shared.paths)?.lease(&holder())?);
         }
         Ok(())
+    }
+}
+
+/// Has what happens in this client's sessions written to standard error, where the user wants it.
+fn log_events(paths: &Paths) {
+    if Config::logs_events(None) {
+        let state = paths.state.clone();
+        // Ends with the process.
+        std::thread::spawn(move || events::tell(&state, &holder()));
     }
 }
 
@@ -257,7 +269,8 @@ impl Server {
     fn type_all(&self, call: Call, stopper: Stopper, progress: &mut dyn FnMut(String)) -> Reply {
         let (mut texts, mut results, mut failed) = (Vec::new(), Vec::new(), false);
         let cwd = call.cwd.map_or_else(|| self.shared.cwd.clone(), |cwd| self.shared.cwd.join(cwd));
-        let mut typist = Typist::new(&self.shared.paths, &cwd).whom(&self.who).stopped_by(stopper).barring(BARRED);
+        let mut typist = Typist::new(&self.shared.paths, &cwd).whom(&self.who).obeying();
+        typist = typist.stopped_by(stopper).barring(BARRED);
         typist.session = call.session;
         for words in call.commands {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -50,11 +50,15 @@ impl Paths {
     fn from_environment(variable: &dyn Fn(&str) -> Option<OsString>, uid: u32) -> Result<Self, Failure> {
         // An empty or relative value is to be treated as unset (XDG base directory specification).
         let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        if let Some(home) = variable("BUGEYE_HOME").filter(|value| !value.is_empty()) {
-            let home = std::path::absolute(&home).map_err(|error| Failure::io("resolve BUGEYE_HOME", &error))?;
+        let own = |name: &str| {
+            let value = variable(name).filter(|value| !value.is_empty());
+            value.map(std::path::absolute).transpose().map_err(|error| Failure::io(format!("resolve {name}"), &error))
+        };
+        let state = own("BUGEYE_STATE_DIR")?;
+        if let Some(home) = own("BUGEYE_HOME")? {
             return Ok(Self {
                 runtime: home.join("runtime"),
-                state: home.join("state"),
+                state: state.unwrap_or_else(|| home.join("state")),
                 data: home.join("data"),
                 config: home.join("config"),
             });
@@ -76,7 +80,7 @@ impl Paths {
             .unwrap_or_else(|| PathBuf::from(format!("/tmp/bugeye-{uid}")));
         Ok(Self {
             runtime,
-            state: below("XDG_STATE_HOME", ".local/state")?,
+            state: state.map_or_else(|| below("XDG_STATE_HOME", ".local/state"), Ok)?,
             data: below("XDG_DATA_HOME", ".local/share")?,
             config: below("XDG_CONFIG_HOME", ".config")?,
         })
@@ -129,7 +133,13 @@ impl Paths {
 
     #[must_use]
     pub fn log(&self) -> PathBuf {
-        self.state.join("daemon.log")
+        Self::log_in(&self.state)
+    }
+
+    /// The log of a daemon that has this state directory.
+    #[must_use]
+    pub fn log_in(state: &Path) -> PathBuf {
+        state.join("daemon.log")
     }
 
     #[must_use]
@@ -242,6 +252,16 @@ mod tests {
         assert_eq!(paths.log(), Path::new("/x/y/state/daemon.log"));
         assert_eq!(paths.data, Path::new("/x/y/data"));
         assert_eq!(paths.config_file(), Path::new("/x/y/config/config.toml"));
+    }
+
+    #[test]
+    fn the_state_directory_can_be_moved_alone() {
+        let paths = paths_with(&[("BUGEYE_HOME", "/x"), ("BUGEYE_STATE_DIR", "/s")]).unwrap();
+        assert_eq!((paths.log().as_path(), paths.data.as_path()), (Path::new("/s/daemon.log"), Path::new("/x/data")));
+        let paths = paths_with(&[("HOME", "/h"), ("XDG_STATE_HOME", "/o"), ("BUGEYE_STATE_DIR", "/s")]).unwrap();
+        assert_eq!((paths.state.as_path(), paths.config.as_path()), (Path::new("/s"), Path::new("/h/.config/bugeye")));
+        let paths = paths_with(&[("BUGEYE_HOME", "/x"), ("BUGEYE_STATE_DIR", "s")]).unwrap();
+        assert_eq!(paths.state, std::env::current_dir().unwrap().join("s"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,8 +20,9 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 pub struct Request {
     pub v: u32,
     pub id: u64,
-    /// A name from the catalogue, or `hello`, `shutdown`, `cancel` (the daemon's own). The latter is about another
-    /// request of the same connection, `{"id"}`, and is not answered: that one is, with what there is.
+    /// A name from the catalogue, or one of the daemon's own: `hello`, `shutdown`, `lease`, `records`, `cancel`. The
+    /// last is about another request of the same connection, `{"id"}`, and is not answered: that one is, with what
+    /// there is.
     pub cmd: String,
     #[serde(default)]
     pub args: Value,
@@ -64,6 +66,12 @@ pub fn lasting(who: &str) -> bool {
     who.starts_with("mcp:")
 }
 
+/// Whether a session is of this client, or of one of those that it speaks for (`mcp:7.2`).
+#[must_use]
+pub fn owns(who: &str, owner: &str) -> bool {
+    owner.strip_prefix(who).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// One line of an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -90,7 +98,7 @@ pub struct Final {
 }
 
 /// The envelope of `--json`, and the end of every answer on the wire.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     pub ok: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/commands.md",
     "docs/wire.md",
+    "docs/environment.md",
+    "docs/events.md",
+    "docs/record.md",
     "docs/own-adapters.md",
     "docs/targets.md",
     "docs/trace.md",
@@ -123,6 +126,14 @@ fn a_wrong_command_would_be_noticed() {
     assert!(complaint("bugeye fly").is_some());
     assert!(complaint("bugeye print -e 'a b' # a comment").is_none());
     assert_eq!(shown("text `bugeye up` more\n```sh\n$ bugeye next\nother\n```\n"), ["bugeye up", "bugeye next"]);
+}
+
+#[test]
+fn every_type_of_event_is_described() {
+    let page = read("docs/record.md");
+    for kind in bugeye::model::EVENT_TYPES {
+        assert!(page.contains(&format!("\n| `{kind}` |")), "{kind} in docs/record.md");
+    }
 }
 
 #[test]

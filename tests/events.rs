@@ -1,25 +1,50 @@
 //! The record of a session and `events`: complete, in order, readable while it happens and long after.
 
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed; clippy.toml's leave for tests does not reach their helpers"
+)]
+
+#[path = "mcp/pipe.rs"]
+#[allow(dead_code, reason = "each test crate uses its own part")]
+mod pipe;
 mod support;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use pipe::Pipe;
 use support::fixtures::{at, line, program};
 use support::{Bug, has, lacks, signal, until, variable};
 
-/// The events of a session, without the debugger's own chatter and the adapter's news of threads.
+/// The events of a session, without the debugger's own chatter and the adapter's news of threads. What was printed in
+/// several pieces is one.
 fn events(bug: &Bug, words: &[&str]) -> Vec<Value> {
     let words: Vec<&str> = ["events", "--json"].into_iter().chain(words.iter().copied()).collect();
-    let text = bug.ok(&words);
-    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    events.into_iter().filter(|event| event["data"]["stream"] != "console" && event["type"] != "thread").collect()
+    let mut events: Vec<Value> = Vec::new();
+    for line in bug.ok(&words).lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event["data"]["stream"] == "console" || event["type"] == "thread" {
+            continue;
+        }
+        match events.last_mut().filter(|last| last["type"] == "output" && event["type"] == "output") {
+            Some(last) => {
+                let text = [&last["data"]["text"], &event["data"]["text"]].map(|text| text.as_str().unwrap()).concat();
+                last["data"]["text"] = json!(text);
+            }
+            None => events.push(event),
+        }
+    }
+    events
 }
 
 fn types(events: &[Value]) -> Vec<&str> {
@@ -85,69 +110,6 @@ impl Follower {
 }
 
 impl Drop for Follower {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// An agent: `bugeye mcp` and somebody who speaks to it.
-struct Agent {
-    child: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
-    next: u64,
-}
-
-impl Agent {
-    fn new(bug: &Bug) -> Self {
-        let mut command = bug.command(&["mcp"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut agent = Self { child, to, from, next: 1 };
-        let client = json!({ "name": "test", "version": "1" });
-        agent.ask("initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client }));
-        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        agent
-    }
-
-    fn say(&mut self, message: &Value) {
-        self.to.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).unwrap();
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        let id = self.next;
-        self.next += 1;
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        loop {
-            let mut line = String::new();
-            assert!(self.from.read_line(&mut line).unwrap() > 0, "the server has gone");
-            let mut answer: Value = serde_json::from_str(&line).unwrap();
-            if answer["id"] == id {
-                assert!(answer["error"].is_null(), "{answer}");
-                return answer["result"].take();
-            }
-        }
-    }
-
-    fn call(&mut self, tool: &str, arguments: Value) -> String {
-        let result = self.ask("tools/call", json!({ "name": tool, "arguments": arguments }));
-        assert_ne!(result["isError"], true, "{result}");
-        result["content"][0]["text"].as_str().unwrap().to_string()
-    }
-
-    /// Goes, and answers what the server said besides.
-    fn leave(mut self) -> String {
-        use std::io::Read as _;
-        self.to = None;
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        said
-    }
-}
-
-impl Drop for Agent {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -245,7 +207,7 @@ fn tells_all(language: &str, fixture: &str, function: &str, sum: &str) {
             &format!(" s1 stopped: breakpoint 1 (hit 1) in {function} {body}, thread "),
             " $ bugeye print i\n",
             " eval: i = 0\n",
-            &format!(" output: stdout \"sum={sum}\\n\"\n"),
+            &format!(" output: stdout \"sum={sum}"),
             " session.end: exited: code 0\n",
             " next: wrong_state, the program has exited",
         ],
@@ -282,10 +244,10 @@ fn a_person_can_watch_an_agent() {
     let bug = Bug::new("python");
     let mut follower = Follower::new(&bug, &["events", "--follow"]);
     let mut only = Follower::new(&bug, &["events", "--follow", "--json", "-f", "stopped,command"]);
-    let mut agent = Agent::new(&bug);
-    let text = agent.call("debug_run", json!({ "command": ["loop.py"], "break": [at("python/loop.py", "body")] }));
+    let mut agent = Pipe::new(&bug);
+    let text = agent.ok("debug_run", json!({ "command": ["loop.py"], "break": [at("python/loop.py", "body")] }));
     has(&text, &["stopped: breakpoint 1"]);
-    let mcp = format!("mcp:{}", agent.child.id());
+    let mcp = format!("mcp:{}", agent.pid());
     follower.until(&format!("{mcp} run: ok"));
     let said = follower.said();
     has(
@@ -313,10 +275,10 @@ fn a_person_can_watch_an_agent() {
     assert_eq!(lines[0]["data"]["who"], mcp);
 
     bug.ok(&["-s", "other", "stop"]);
-    agent.call("debug_sessions", json!({ "action": "stop" }));
+    agent.ok("debug_sessions", json!({ "action": "stop" }));
     follower.until(&format!(" s1 command.result: {mcp} stop: ok"));
     has(&follower.said(), &[" other session.end: ended by bugeye stop\n", " s1 session.end: ended by bugeye stop\n"]);
-    agent.leave();
+    assert_eq!(agent.leave().1, Some(0));
     // Sessions come and go: it stays until it is interrupted.
     signal(i32::try_from(follower.child.id()).unwrap(), Signal::INT);
     assert_eq!(follower.ends(), Some(0));

@@ -71,7 +71,7 @@ fn a_client_that_dies_in_continue_holds_nobody_up() {
         let mut client = bug.command(&["continue", "--wait", "30s"]);
         let mut client = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         until("the client waits", || {
-            let asked = count_of(&recording, "\"continue\"");
+            let asked = count_of(&recording, r#""how":"continue""#);
             let running = bug.json(&["status"])["state"] == "running";
             if asked > index && running { Ok(()) } else { Err(format!("{asked} asked")) }
         });

@@ -61,6 +61,8 @@ pub struct Typist<'a> {
     who: String,
     stopper: Stopper,
     barred: &'static [(&'static str, &'static str)],
+    /// The adapter that the environment asks for is what the user wants here.
+    obeys: bool,
     /// The session of the replies so far, which the next command is about.
     pub session: Option<String>,
     pub via: Option<String>,
@@ -70,7 +72,23 @@ impl<'a> Typist<'a> {
     #[must_use]
     pub fn new(paths: &'a Paths, cwd: &Path) -> Self {
         let who = format!("cli:{}", std::process::id());
-        Self { paths, cwd: cwd.to_path_buf(), who, stopper: Stopper::default(), barred: &[], session: None, via: None }
+        Self {
+            paths,
+            cwd: cwd.to_path_buf(),
+            who,
+            stopper: Stopper::default(),
+            barred: &[],
+            obeys: false,
+            session: None,
+            via: None,
+        }
+    }
+
+    /// Uses the adapter that the environment asks for; else what is typed has made its choice.
+    #[must_use]
+    pub const fn obeying(mut self) -> Self {
+        self.obeys = true;
+        self
     }
 
     /// Types for somebody else.
@@ -126,7 +144,7 @@ impl<'a> Typist<'a> {
                     cwd: self.cwd.clone(),
                     session: self.session.clone(),
                     who: self.who.clone(),
-                    env: entry.spawns.then(environment),
+                    env: entry.spawns.then(|| environment(self.obeys)),
                     umask: entry.spawns.then(umask),
                     typed: Some(typed),
                 };
@@ -164,10 +182,10 @@ impl<'a> Typist<'a> {
     }
 }
 
-/// This process's environment, without the adapter it asks for: what is typed here has made its choice.
-fn environment() -> Vec<(String, String)> {
+/// This process's environment, with the adapter it asks for or without.
+fn environment(obeys: bool) -> Vec<(String, String)> {
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    std::env::vars_os().filter_map(text).filter(|(name, _)| name != "BUGEYE_ADAPTER").collect()
+    std::env::vars_os().filter_map(text).filter(|(name, _)| obeys || name != "BUGEYE_ADAPTER").collect()
 }
 
 /// A command as a user would type it in a shell.

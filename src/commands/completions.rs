@@ -26,16 +26,24 @@ pub enum Shell {
     #[value(name = "powershell")]
     PowerShell,
     Elvish,
+    #[value(alias = "nu")]
+    Nushell,
 }
 
-impl From<Shell> for clap_complete::Shell {
-    fn from(shell: Shell) -> Self {
-        match shell {
-            Shell::Bash => Self::Bash,
-            Shell::Zsh => Self::Zsh,
-            Shell::Fish => Self::Fish,
-            Shell::PowerShell => Self::PowerShell,
-            Shell::Elvish => Self::Elvish,
+impl Shell {
+    fn script(self) -> String {
+        fn written(generator: impl clap_complete::Generator) -> String {
+            let mut bytes = Vec::new();
+            clap_complete::generate(generator, &mut cli::command(), "bugeye", &mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        match self {
+            Self::Bash => written(clap_complete::Shell::Bash),
+            Self::Zsh => written(clap_complete::Shell::Zsh),
+            Self::Fish => written(clap_complete::Shell::Fish),
+            Self::PowerShell => written(clap_complete::Shell::PowerShell),
+            Self::Elvish => written(clap_complete::Shell::Elvish),
+            Self::Nushell => written(clap_complete_nushell::Nushell),
         }
     }
 }
@@ -53,9 +61,7 @@ impl Local for Completions {
     type Output = Script;
 
     fn run(self, _cx: &LocalContext) -> Result<Script, Failure> {
-        let mut bytes = Vec::new();
-        clap_complete::generate(clap_complete::Shell::from(self.shell), &mut cli::command(), "bugeye", &mut bytes);
-        Ok(Script { shell: self.shell, script: String::from_utf8_lossy(&bytes).into_owned() })
+        Ok(Script { shell: self.shell, script: self.shell.script() })
     }
 }
 

@@ -47,7 +47,7 @@ impl Local for Config {
         let mut settings = vec![
             ("timeouts.initialize_secs".to_string(), seconds(config.initialize())),
             ("timeouts.launch_secs".to_string(), seconds(config.launch())),
-            ("timeouts.request_secs".to_string(), seconds(config.request())),
+            ("timeouts.request_secs".to_string(), seconds(config.request()?)),
             ("timeouts.inspect_secs".to_string(), seconds(config.inspect())),
             ("timeouts.await_secs".to_string(), seconds(config.await_limit())),
             ("timeouts.build_secs".to_string(), seconds(config.build())),

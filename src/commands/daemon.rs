@@ -1,5 +1,6 @@
 //! `daemon`: a look at the background process, and its start and end by hand.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -12,6 +13,7 @@ use crate::client;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::log;
+use crate::paths::Paths;
 use crate::render::{Page, Render, quoted};
 
 /// Start, stop or look at the background daemon; it starts by itself and ends itself when idle.
@@ -76,7 +78,13 @@ impl Local for Daemon {
             ..Report::default()
         };
         match self.action {
-            Action::Log => report.lines = Some(log::tail(&cx.paths.log(), self.lines)),
+            Action::Log => {
+                // One that does not answer may have said why.
+                if let Ok(Some(connection)) = client::connect(&cx.paths) {
+                    report.describe(&connection.daemon);
+                }
+                report.lines = Some(log::tail(Path::new(&report.log), self.lines));
+            }
             Action::Status => {
                 if let Some(connection) = client::find(&cx.paths)? {
                     report.describe(&connection.daemon);
@@ -117,6 +125,9 @@ impl Report {
         self.version = Some(daemon.version.clone());
         self.protocol = Some(daemon.protocol);
         self.sessions = daemon.sessions;
+        if let Some(state) = &daemon.state {
+            self.log = Paths::log_in(state).display().to_string();
+        }
     }
 }
 

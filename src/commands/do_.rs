@@ -52,6 +52,10 @@ impl Bare for Do {
         }
         Ok(0)
     }
+
+    fn prints() -> schemars::Schema {
+        schemars::schema_for!(crate::wire::Answer)
+    }
 }
 
 /// Words of each command, with quotes as a shell has them; `#` begins a comment at the start of a word.

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,6 +73,7 @@ impl Bare for Events {
             since: self.since.unwrap_or(0),
             json: cx.json,
             cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+            who: None,
             stopped,
         };
         let shown = if self.follow && cx.session.is_none() {
@@ -92,6 +94,10 @@ impl Bare for Events {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::io("show the events", &error)),
             _ => Ok(0),
         }
+    }
+
+    fn prints() -> schemars::Schema {
+        schemars::schema_for!(Event)
     }
 }
 
@@ -180,6 +186,8 @@ struct Out {
     since: u64,
     json: bool,
     cwd: PathBuf,
+    /// To standard error, and only of the sessions that this client started.
+    who: Option<String>,
     /// An interrupt has come.
     stopped: Arc<AtomicBool>,
 }
@@ -200,12 +208,27 @@ impl Out {
         }
     }
 
+    fn write(&self, text: &str) -> io::Result<()> {
+        if self.who.is_some() {
+            return io::stderr().lock().write_all(text.as_bytes());
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// Whether a session is one of those to be shown.
+    fn means(&self, head: &Head) -> bool {
+        self.who.as_ref().is_none_or(|who| crate::wire::owns(who, &head.who))
+    }
+
     /// Waits a moment; false when there is no sense in going on.
     fn wait(&self) -> bool {
         let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOKING.subsec_nanos()) };
-        let stdout = io::stdout();
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let to = if self.who.is_some() { stderr.as_fd() } else { stdout.as_fd() };
         // Nothing is asked for: what is told all the same is that the other end has closed.
-        let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+        let mut watched = [PollFd::from_borrowed_fd(to, PollFlags::empty())];
         let closed = poll(&mut watched, Some(&limit)).is_ok_and(|ready| ready > 0);
         !closed && !self.stopped.load(Ordering::Relaxed)
     }
@@ -246,11 +269,11 @@ impl Followed {
             }
             grown = true;
             self.grown = Instant::now();
-            let mut stdout = io::stdout().lock();
-            stdout.write_all(text.as_bytes())?;
-            stdout.flush()?;
-            if out.is_some_and(|out| out.stopped.load(Ordering::Relaxed)) {
-                break;
+            if let Some(out) = out {
+                out.write(&text)?;
+                if out.stopped.load(Ordering::Relaxed) {
+                    break;
+                }
             }
         }
         Ok(grown)
@@ -307,19 +330,40 @@ fn follow_all(cx: &LocalContext, out: &Out, whole: bool) -> io::Result<()> {
         records.push(record);
     }
     let _ = writeln!(io::stderr(), "following all sessions until an interrupt");
+    follow_new(&state, seen, records, out)
+}
+
+/// Writes what happens in the sessions of a client, from now on, to standard error.
+pub(crate) fn tell(state: &Path, who: &str) {
+    let seen = read::folders(state).into_iter().collect();
+    let out = Out {
+        patterns: Vec::new(),
+        since: 0,
+        json: false,
+        cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+        who: Some(who.into()),
+        stopped: Arc::default(),
+    };
+    // Where it can't be written there is nobody to tell.
+    let _ = follow_new(state, seen, Vec::new(), &out);
+}
+
+/// Shows these records, and those that are not among the seen ones.
+fn follow_new(state: &Path, mut seen: HashSet<PathBuf>, mut records: Vec<Followed>, out: &Out) -> io::Result<()> {
     let mut looked = None;
     loop {
-        let changed = std::fs::metadata(read::root(&state)).and_then(|found| found.modified()).ok();
+        let changed = std::fs::metadata(read::root(state)).and_then(|found| found.modified()).ok();
         // Two changes may bear the same time.
         let fresh = changed.is_some_and(|at| at > SystemTime::now() - Duration::from_secs(2));
         if changed != looked || fresh {
             looked = changed;
-            for folder in read::folders(&state) {
+            for folder in read::folders(state) {
                 if seen.contains(&folder) {
                     continue;
                 }
                 // Until its head is written it is looked for again.
                 match Head::load(&folder) {
+                    Some(head) if !out.means(&head) => {}
                     Some(head) => records.push(Followed::new(head)),
                     None if fresh => continue,
                     None => {}

@@ -30,4 +30,8 @@ impl Bare for Man {
         print(&String::from_utf8_lossy(&page))?;
         Ok(0)
     }
+
+    fn prints() -> schemars::Schema {
+        super::plain_text("the manual page, as roff")
+    }
 }

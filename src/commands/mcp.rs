@@ -41,6 +41,10 @@ impl Bare for Mcp {
         }
         Ok(0)
     }
+
+    fn prints() -> schemars::Schema {
+        super::plain_text("messages of the Model Context Protocol; with --http the address and the token")
+    }
 }
 
 /// An address of this machine's own; others could be reached by strangers, who would start programs with the user's rights.

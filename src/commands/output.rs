@@ -195,6 +195,10 @@ impl Command for Output {
             text.render(page);
         }
     }
+
+    fn part_schema() -> Option<schemars::Schema> {
+        Some(schemars::schema_for!(Text))
+    }
 }
 
 #[cfg(test)]

@@ -320,6 +320,23 @@ impl Command for Trace {
             data => page.line(quoted_json(&data.to_string())),
         }
     }
+
+    fn part_schema() -> Option<schemars::Schema> {
+        Some(schemars::schema_for!(Streamed))
+    }
+}
+
+/// What is told of a hit while the program runs.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+enum Streamed {
+    /// With `--jsonl`.
+    Hit(HitLine),
+    /// The last with `--jsonl`: the result without its hits, when the program has ended.
+    End { end: Value },
+    /// With `--csv`: the head, then a row each.
+    Row(String),
 }
 
 #[cfg(test)]

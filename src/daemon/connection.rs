@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::hub::asked::Asked;
 use crate::hub::{Context, Hub, Part};
 use crate::log;
-use crate::wire::{Answer, Final, Line, MAX_LINE, PROTOCOL, Request};
+use crate::wire::{Answer, Final, Line, MAX_LINE, PROTOCOL, Request, owns};
 
 /// How many parts of a stream wait for a slow reader before its command does.
 const PARTS: usize = 64;
@@ -214,11 +214,6 @@ async fn records(server: &Server, request: &Request) -> Value {
     json!({ "meant": meant, "all": all, "state": server.hub.paths.state })
 }
 
-/// Whether a session is of this client, or of one of those that it speaks for (`mcp:7.2`).
-fn owns(who: &str, owner: &str) -> bool {
-    owner.strip_prefix(who).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
 /// Who this daemon is; answered whatever protocol the client speaks.
 fn hello(server: &Server) -> Value {
     json!({
@@ -226,6 +221,7 @@ fn hello(server: &Server) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
         "sessions": server.hub.live_sessions(),
+        "state": server.hub.paths.state,
     })
 }
 

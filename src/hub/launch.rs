@@ -156,6 +156,7 @@ impl Hub {
         blueprint: Blueprint,
     ) -> Result<Arc<Live>, Failure> {
         let env_path = variable(&blueprint.env, "PATH").unwrap_or_default();
+        let request = self.config.request_for(Some(&blueprint.env))?;
         asked_adapter(&blueprint)?;
         let mut choice = choose_target(cx, &blueprint, &env_path).await?;
         let adapter = self.choose_adapter(&blueprint, &choice, &env_path)?;
@@ -213,7 +214,7 @@ impl Hub {
         let limits = Limits {
             initialize: self.config.initialize(),
             launch: blueprint.launch_limit.unwrap_or_else(|| self.config.launch()),
-            request: self.config.request_for(Some(&blueprint.env)),
+            request,
             inspect: self.config.inspect(),
         };
         let held_of = Foreign::of(&choice.target);

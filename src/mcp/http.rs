@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
-use super::{LEAVING, MAX_MESSAGE, Server, holder, runtime};
+use super::{LEAVING, MAX_MESSAGE, Server, holder, log_events, runtime};
 use crate::cli::print;
 use crate::failure::Failure;
 use crate::paths::Paths;
@@ -57,6 +57,7 @@ pub fn serve(paths: &Paths, structured: bool, address: SocketAddr) -> Result<(),
         let shown = if std::env::var_os(TOKEN).is_some() { TOKEN } else { &token };
         print(&format!("listening: http://{address}{PATH}\ntoken: {shown}\n"))?;
         let gate = Arc::new(Gate::new(address, &token));
+        log_events(paths);
         let service = service(Server::new(paths, structured));
         tokio::select! {
             () = accept(listener, gate, service) => Ok(()),

@@ -399,7 +399,13 @@ impl Session {
     pub(super) fn finish_report(&mut self, seen: Seen) {
         let Some(standing) = &self.standing else { return };
         let mut reason = standing.reason.clone();
-        if matches!(reason, Reason::Exception { .. }) && (self.is_foreign(&seen) || self.is_retold(&reason, &seen)) {
+        let is_aside = match &reason {
+            Reason::Exception { .. } => self.is_foreign(&seen) || self.is_retold(&reason, &seen),
+            // A step out of the program's last line: what comes now is its runtime's.
+            Reason::Step => self.is_foreign(&seen),
+            _ => false,
+        };
+        if is_aside {
             self.stops -= 1;
             self.set_state(SessionState::Running);
             return self.go_on(Some(seen.thread.id));

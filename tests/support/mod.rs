@@ -66,7 +66,9 @@ impl Bug {
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
         command.args(words).current_dir(&self.cwd).env("BUGEYE_HOME", self.home.path()).stdin(Stdio::null());
-        for name in ["BUGEYE_LOG", "BUGEYE_ADAPTER", "RUST_BACKTRACE", "CODEX_STDIN_FILE"] {
+        let ours =
+            ["BUGEYE_LOG", "BUGEYE_LOG_EVENTS", "BUGEYE_ADAPTER", "BUGEYE_REQUEST_TIMEOUT_MS", "BUGEYE_STATE_DIR"];
+        for name in ours.into_iter().chain(["RUST_BACKTRACE", "CODEX_STDIN_FILE"]) {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
