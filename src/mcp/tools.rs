@@ -92,7 +92,7 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "debug_print",
         description: "Show expressions in the selected frame, without side effects.",
-        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"from":{"type":"integer","description":"first item of a long list"},"format":{"enum":["hex","bin","dec","addr","str"]},"full":{"type":"boolean"}}"#,
+        properties: r#"{"expressions":{"type":"array","items":{"type":"string"}},"frame":{"type":"integer"},"thread":{"type":"integer"},"depth":{"type":"integer"},"from":{"type":"integer","description":"first item of a long list"},"format":{"type":"string","enum":["hex","bin","dec","addr","str"]},"full":{"type":"boolean"}}"#,
         required: &["expressions"],
         reads: true,
         destroys: false,
