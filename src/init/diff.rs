@@ -35,12 +35,15 @@ pub fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> String {
         }
     };
     before[from..head].iter().for_each(|text| line(' ', &masked(text)));
-    if let ([one], [other]) = (gone, come) {
+    let is_ours = |line: &str| line.trim_start().starts_with("\"bugeye\"");
+    if let ([one], [other]) = (gone, come)
+        && !(is_ours(one) && is_ours(other))
+    {
         let (one, other) = elided(one, other);
         line('-', &one);
         line('+', &other);
     } else {
-        gone.iter().for_each(|text| line('-', &masked(text)));
+        gone.iter().for_each(|text| line('-', &if is_ours(text) { (*text).to_string() } else { masked(text) }));
         // What comes is ours; a line of the user's that we had to open up is not.
         let is_theirs = |text: &str| gone.iter().any(|old| text.contains(old.trim()) && !old.trim().is_empty());
         come.iter().for_each(|text| line('+', &if is_theirs(text) { masked(text) } else { (*text).to_string() }));

@@ -438,12 +438,15 @@ fn secrets_beside_the_entry_are_not_shown() {
     let lines = "{\n  \"oauthToken\": \"hush1\",\n  \"mcpServers\": {\n    \"x\": {\"env\": {\"API_KEY\": \"hush2\"}}\n  }\n}\n";
     place.write("home/.claude.json", lines);
     place.write("home/.cursor/mcp.json", &lines.replace('\n', ""));
-    place.write("home/.codex/config.toml", "[mcp_servers.x.env]\nAPI_KEY = \"hush3\"\n");
+    place.write("home/.codex/config.toml", "[mcp_servers.x.env]\nAPI_KEY = \"hush3\"\nPLAIN = 'hush4'\n");
+    let listed = "{\n  \"mcpServers\": {\n    \"x\": {\n      \"args\": [\"--pat\",\n \"hush5\"]\n    }\n  }\n}\n";
+    place.write("home/.gemini/settings.json", listed);
     for extra in [&[][..], &["--uninstall"]] {
-        let words: Vec<&str> = ["claude", "cursor", "codex", "--user"].iter().chain(extra).copied().collect();
+        let words: Vec<&str> = ["claude", "cursor", "codex", "gemini", "--user"].iter().chain(extra).copied().collect();
         let said = place.ok(&words);
         assert!(!said.contains("hush"), "{said}");
-        assert_eq!(said.matches("bugeye\": { \"command\"").count(), 2, "{said}");
+        assert_eq!(said.matches("bugeye\": { \"command\"").count(), 3, "{said}");
+        assert!(said.contains("\"args\": [\"…\",") && said.contains("API_KEY = \"…\""), "{said}");
     }
     assert_eq!(place.read("home/.claude.json"), lines);
 }

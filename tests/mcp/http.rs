@@ -6,10 +6,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::pipe::NEW_ERA;
 use crate::sdks::{client, output, script, walked};
-use crate::support::Bug;
 use crate::support::fixtures::at;
+use crate::support::{Bug, has, until};
 
 const TOKEN: &str = "a-token-of-more-than-thirty-two-letters";
 
@@ -117,4 +119,69 @@ fn an_interrupt_ends_it() {
         std::thread::sleep(Duration::from_millis(20));
     };
     assert!(status.success(), "{status}");
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
+
+/// A call without a session of the protocol, or in one.
+fn call(served: &Served, within: Option<&str>, tool: &str, arguments: &Value) -> String {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": NEW_ERA,
+        "io.modelcontextprotocol/clientInfo": { "name": "x", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut params = json!({ "name": tool, "arguments": arguments });
+    let bearer = format!("Bearer {TOKEN}");
+    let mut headers = vec![("Host", served.address.as_str()), ("Authorization", bearer.as_str())];
+    match within {
+        Some(id) => headers.extend([("Mcp-Session-Id", id), ("MCP-Protocol-Version", "2025-06-18")]),
+        None => {
+            params["_meta"] = meta;
+            headers.extend([("MCP-Protocol-Version", NEW_ERA), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)]);
+        }
+    }
+    let body = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }).to_string();
+    let (number, answer) = served.ask("/mcp", &headers, &body);
+    assert_eq!(number, 200, "{answer}");
+    answer
+}
+
+#[test]
+fn without_sessions_of_the_protocol_all_are_one_client() {
+    let bug = Bug::new("python");
+    let served = Served::new(&bug);
+    let place = at("python/loop.py", "body");
+    bug.ok(&["run", "--break", &place, "--", "python3", "loop.py"]);
+    let run = json!({ "command": ["python3", "loop.py"], "break": [place] });
+    has(&call(&served, None, "debug_run", &run), &["stopped: breakpoint", "[s2 via"]);
+    // A person's session is not taken for its own.
+    has(&call(&served, None, "debug_continue", &json!({})), &["[s2 via"]);
+    has(&call(&served, None, "debug_sessions", &json!({ "action": "stop_all" })), &["ended 1 session"]);
+    has(&bug.ok(&["status"]), &["s1: stopped"]);
+}
+
+#[test]
+fn the_sessions_of_a_client_go_when_its_session_of_the_protocol_ends() {
+    let bug = Bug::new("python");
+    std::fs::create_dir_all(bug.home().join("config")).unwrap();
+    std::fs::write(bug.home().join("config/config.toml"), "[mcp]\ngrace_secs = 0\n").unwrap();
+    let served = Served::new(&bug);
+    let bearer = format!("Bearer {TOKEN}");
+    let (number, answer) = served.ask("/mcp", &[("Host", &served.address), ("Authorization", &bearer)], INITIALIZE);
+    assert_eq!(number, 200, "{answer}");
+    let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().trim().to_string();
+    let run = json!({ "command": ["python3", "loop.py"], "break": [at("python/loop.py", "body")] });
+    has(&call(&served, Some(&id), "debug_run", &run), &["stopped: breakpoint", "[s1 via"]);
+    has(&call(&served, Some(&id), "debug_print", &json!({ "expressions": ["i"] })), &["i = 0"]);
+    let mut stream = TcpStream::connect(&served.address).unwrap();
+    let ending = format!(
+        "DELETE /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nMcp-Session-Id: {id}\r\nConnection: close\r\n\r\n",
+        served.address
+    );
+    stream.write_all(ending.as_bytes()).unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    until("its session is gone", || {
+        let list = bug.ok(&["sessions"]);
+        if list.contains("no sessions") { Ok(()) } else { Err(list) }
+    });
 }

@@ -46,7 +46,7 @@ fn wrong_arguments_are_answered_with_advice() {
         ("debug_do", json!({}), &["`commands`"]),
         ("debug_do", json!({ "commands": ["brake loop.py:7"] }), &["brake", "break"]),
         ("debug_setup", json!({ "install": "cobol" }), &["cobol", "debugpy"]),
-        ("debug_continue", json!({}), &["there is no session", "hint"]),
+        ("debug_continue", json!({}), &["you have started no session", "hint"]),
         ("debug_inspect", json!({ "session": "s9" }), &["there is no session `s9`", "hint"]),
         ("debug_inspect", json!({ "session": 9 }), &["session"]),
     ];
@@ -197,4 +197,26 @@ fn the_list_of_tools_is_fixed_and_small() {
         }
     }
     one.ok("debug_sessions", json!({ "action": "stop" }));
+}
+
+#[test]
+fn what_is_said_before_the_first_request_is_passed_over() {
+    let bug = Bug::new("python");
+    let mut client = Pipe::bare(&bug, &bug.cwd);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    client.send(&json!({ "jsonrpc": "2.0", "id": 77, "result": {} }));
+    let hello =
+        json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
+    assert_eq!(client.ask("initialize", hello)["result"]["serverInfo"]["name"], "bugeye");
+}
+
+#[test]
+fn the_token_of_the_server_is_not_the_program_s() {
+    let bug = Bug::new("python");
+    let program = bug.write("tell.py", "import os\nprint('it has', os.environ.get('BUGEYE_MCP_TOKEN'))\n");
+    let mut command = bug.command(&["mcp"]);
+    command.env("BUGEYE_MCP_TOKEN", "a-token-of-more-than-thirty-two-letters");
+    let mut client = Pipe::of(command, &bug.cwd);
+    client.greet();
+    has(&client.ok("debug_run", json!({ "command": ["python3", program] })), &["it has None"]);
 }

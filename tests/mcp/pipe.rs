@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,10 @@ pub struct Pipe {
 impl Pipe {
     /// The server alone, before any word.
     pub fn bare(bug: &Bug, cwd: &Path) -> Self {
-        let mut command = bug.command(&["mcp"]);
+        Self::of(bug.command(&["mcp"]), cwd)
+    }
+
+    pub fn of(mut command: Command, cwd: &Path) -> Self {
         let mut child = command
             .current_dir(cwd)
             .stdin(Stdio::piped())
@@ -58,14 +61,18 @@ impl Pipe {
     /// A client that begins with `initialize`, in a folder of its own.
     pub fn within(bug: &Bug, cwd: &Path) -> Self {
         let mut pipe = Self::bare(bug, cwd);
+        pipe.greet();
+        pipe
+    }
+
+    pub fn greet(&mut self) {
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "pipe", "version": "1" }
         });
-        let answer = pipe.ask("initialize", hello);
+        let answer = self.ask("initialize", hello);
         assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{answer}");
         assert_eq!(answer["result"]["serverInfo"]["name"], "bugeye", "{answer}");
-        pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        pipe
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
 
     /// A client without a handshake: each request says which version it speaks.

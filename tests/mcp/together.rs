@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::pipe::{Pipe, session_of};
+use crate::pipe::{Pipe, session_of, text_of};
 use crate::support::fixtures::{at, folder, line};
 use crate::support::{Bug, has, lacks};
 
@@ -128,4 +128,51 @@ fn a_person_and_an_agent_look_at_one_session() {
     has(&bug.ok(&["print", "i"]), &["i = 0"]);
     has(&bug.ok(&["status"]), &["s2"]);
     agent.ok("debug_sessions", json!({ "action": "stop" }));
+}
+
+#[test]
+fn a_client_without_a_session_does_not_touch_another_s() {
+    let bug = Bug::new("python");
+    let place = at("python/loop.py", "body");
+    let (mut one, mut two) = (Pipe::new(&bug), Pipe::new(&bug));
+    run(&mut one, &place);
+    for (tool, arguments) in [
+        ("debug_continue", json!({})),
+        ("debug_sessions", json!({ "action": "stop" })),
+        ("debug_eval", json!({ "set": "i = 9" })),
+    ] {
+        let (text, mistake) = two.call(tool, arguments);
+        assert!(mistake, "{tool}: {text}");
+        has(&text, &["you have started no session", "-s s1: "]);
+    }
+    has(&two.ok("debug_sessions", json!({ "action": "stop_all" })), &["ended 0 sessions"]);
+    // Its own has ended: that is no reason to take another's.
+    let ended = two.ok("debug_run", json!({ "command": ["python3", "loop.py"] }));
+    has(&ended, &["exited: code 0"]);
+    let (text, mistake) = two.call("debug_continue", json!({}));
+    assert!(mistake, "{text}");
+    has(&text, &["has exited"]);
+    expect(&mut one, json!({}), "0");
+}
+
+#[test]
+fn a_session_that_is_started_anew_is_still_whose_it_was() {
+    let bug = Bug::new("python");
+    let mut one = Pipe::new(&bug);
+    run(&mut one, &at("python/loop.py", "body"));
+    has(&bug.ok(&["-s", "s1", "restart", "--run"]), &["[s2 via"]);
+    has(&one.ok("debug_sessions", json!({ "action": "stop_all" })), &["ended 1 session"]);
+}
+
+#[test]
+fn calls_that_are_sent_at_once_are_carried_out_in_their_order() {
+    let bug = Bug::new("python");
+    let mut one = Pipe::new(&bug);
+    run(&mut one, &at("python/loop.py", "body"));
+    for round in 1..4 {
+        let next = one.begin_call("debug_continue", json!({}));
+        let print = one.begin_call("debug_print", json!({ "expressions": ["i"] }));
+        has(&text_of(&one.answer(next)).0, &[&format!("i={round} (was {})", round - 1)]);
+        assert_eq!(text_of(&one.answer(print)).0, format!("i = {round}"));
+    }
 }
