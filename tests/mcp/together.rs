@@ -122,7 +122,7 @@ fn a_person_and_an_agent_look_at_one_session() {
     bug.cwd = project(&bug, "one");
     let mut agent = Pipe::within(&bug, &bug.cwd.clone());
     bug.ok(&["run", "--break", &at("python/loop.py", "body"), "--", "python3", "loop.py"]);
-    expect(&mut agent, json!({}), "0");
+    expect(&mut agent, json!({ "session": "s1" }), "0");
     bug.ok(&["stop"]);
     run(&mut agent, &at("python/loop.py", "body"));
     has(&bug.ok(&["print", "i"]), &["i = 0"]);
