@@ -366,9 +366,13 @@ fn within<T: Serialize>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The file, where it holds more than the reply does.
+/// The file stays only where it holds more than the reply does.
 fn file_of(path: &Path, whole: bool) -> Option<String> {
-    (!whole && path.is_file()).then(|| path.to_string_lossy().into_owned())
+    if whole {
+        let _ = std::fs::remove_file(path);
+        return None;
+    }
+    path.is_file().then(|| path.to_string_lossy().into_owned())
 }
 
 /// At most so many hits as are read.
