@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::render::{Page, quoted, quoted_json, quoted_lines};
 use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
-pub use typist::{Stopper, Typist, typed};
+pub use typist::{Barred, Stopper, Typist, typed};
 use words::Meaning;
 
 /// The surroundings of a command that runs in the client's own process.

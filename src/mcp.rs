@@ -10,6 +10,7 @@ mod patient;
 mod tools;
 
 use std::borrow::Cow;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +28,7 @@ use tokio::fs::File;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex as Turn, mpsc};
 
-use crate::cli::{Stopper, Typist};
+use crate::cli::{Barred, Stopper, Typist};
 use crate::client::{self, Connection};
 use crate::commands::events;
 use crate::config::Config;
@@ -61,14 +62,28 @@ const INSTRUCTIONS: &str = "A real debugger. Reach for it when a value is wrong,
     locals and stack. Hints in replies name commands: give them to debug_do. What you started ends when you leave.";
 
 /// What an agent may not do by itself.
-const BARRED: &[(&str, &str)] = &[
-    ("trust", "whether a project's tasks may run is the user's to say: bugeye trust"),
-    ("daemon", "other clients have sessions there too; end yours: stop --all"),
-    ("init", "the user says where Bugeye is to be registered: bugeye init"),
+const BARRED: &[Barred] = &[
+    Barred {
+        command: "trust",
+        switch: None,
+        instead: "whether a project's tasks may run is the user's to say: bugeye trust",
+    },
+    Barred { command: "daemon", switch: None, instead: "other clients have sessions there too; end yours: stop --all" },
+    Barred { command: "init", switch: None, instead: "the user says where Bugeye is to be registered: bugeye init" },
+    Barred {
+        command: "setup",
+        switch: Some("yes"),
+        instead: "what needs root is the user's to allow; the rest goes without it",
+    },
 ];
 
 /// Serves MCP on standard input and output until the input ends.
 pub fn serve(paths: &Paths, structured: bool) -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() {
+        eprintln!(
+            "an MCP client is awaited on standard input; `bugeye init` registers this with an agent; Ctrl-D ends it"
+        );
+    }
     let (input, output) = take_streams().map_err(|error| Failure::io("take standard input and output", &error))?;
     log_events(paths);
     let server = Server::new(paths, structured);
@@ -286,7 +301,8 @@ impl Server {
     async fn carry_out(&self, call: Call, caller: Caller, context: &RequestContext<RoleServer>) -> Reply {
         // Several calls at once are meant in their order; one that waits for a stop holds up nobody for long, and what
         // looks at a running program or stops it is not held up at all.
-        let waits = !call.commands.iter().flatten().take(1).any(|word| AT_ONCE.contains(&word.as_str()));
+        let first = call.commands.first().and_then(|words| words.first());
+        let waits = first.is_none_or(|word| !AT_ONCE.contains(&word.as_str()));
         let turn = self.presence(&caller).turn.lock();
         let _turn = if waits { tokio::time::timeout(IN_TURN, turn).await.ok() } else { None };
         let (progress, mut told_of) = mpsc::unbounded_channel();
@@ -326,12 +342,6 @@ impl Server {
         typist.session = call.session;
         for words in call.commands {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            // What needs more rights than the agent's is the user's to allow.
-            if words.first() == Some(&"setup") && words.iter().any(|word| ["--yes", "-y"].contains(word)) {
-                texts.push("error: `--yes` is the user's to say; without it what needs root is left out".into());
-                failed = true;
-                break;
-            }
             let answer = self.hold_lease(caller).and_then(|()| typist.ask_with(&words, progress));
             match answer {
                 Ok((result, text)) => {

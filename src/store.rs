@@ -1,6 +1,5 @@
 //! The record: a folder per session with an append-only stream of events.
 
-pub mod occurrences;
 pub mod read;
 pub mod write;
 

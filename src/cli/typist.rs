@@ -53,6 +53,16 @@ impl Stopper {
     }
 }
 
+/// A command that is not carried out.
+#[derive(Debug)]
+pub struct Barred {
+    pub command: &'static str,
+    /// Only with this switch.
+    pub switch: Option<&'static str>,
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
 /// Commands that wait longer than most, by their `timeout`.
 const WAITS: [&str; 2] = ["await", "trace"];
 
@@ -63,7 +73,7 @@ pub struct Typist<'a> {
     cwd: PathBuf,
     who: String,
     stopper: Stopper,
-    barred: &'static [(&'static str, &'static str)],
+    barred: &'static [Barred],
     /// How long a command may wait that has a long limit of its own, in seconds.
     patience: Option<f64>,
     /// The adapter that the environment asks for is what the user wants here.
@@ -117,9 +127,9 @@ impl<'a> Typist<'a> {
         self
     }
 
-    /// Commands that are not carried out, each with what to do instead.
+    /// Carries out none of these.
     #[must_use]
-    pub fn barring(mut self, barred: &'static [(&'static str, &'static str)]) -> Self {
+    pub const fn barring(mut self, barred: &'static [Barred]) -> Self {
         self.barred = barred;
         self
     }
@@ -147,8 +157,13 @@ impl<'a> Typist<'a> {
         if let Some(seconds) = self.patience.filter(|_| WAITS.contains(&entry.name) && args["timeout"].is_null()) {
             args["timeout"] = seconds.into();
         }
-        if let Some((_, why)) = self.barred.iter().find(|(name, _)| *name == entry.name) {
-            return Err(Failure::refused(format!("`{}` is for the command line alone", entry.name)).hint(*why));
+        let is_barred = |barred: &&Barred| {
+            barred.command == entry.name && barred.switch.is_none_or(|switch| args[switch] == Value::Bool(true))
+        };
+        if let Some(barred) = self.barred.iter().find(is_barred) {
+            let switch = barred.switch.map(|switch| format!(" --{switch}")).unwrap_or_default();
+            let failure = Failure::refused(format!("`{}{switch}` is for the command line alone", entry.name));
+            return Err(failure.hint(barred.instead));
         }
         if let Some(session) = arguments.get_one::<String>(SESSION) {
             self.session = Some(session.clone());

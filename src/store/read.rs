@@ -27,8 +27,6 @@ pub struct Head {
     pub cwd: PathBuf,
     pub project: PathBuf,
     pub who: String,
-    /// The adapter's id.
-    pub adapter: String,
     /// Milliseconds since 1970.
     pub started: u64,
     pub daemon: Daemon,

@@ -220,3 +220,20 @@ fn the_token_of_the_server_is_not_the_program_s() {
     client.greet();
     has(&client.ok("debug_run", json!({ "command": ["python3", program] })), &["it has None"]);
 }
+
+#[test]
+fn what_is_the_user_s_to_say_is_not_said_by_an_agent() {
+    let bug = Bug::new("python");
+    let mut client = Pipe::new(&bug);
+    for (command, told) in [
+        ("trust", "bugeye trust"),
+        ("daemon stop", "stop --all"),
+        ("init claude", "bugeye init"),
+        ("setup debugpy --yes", "`setup --yes` is for the command line alone"),
+        ("--json setup debugpy --yes", "`setup --yes` is for the command line alone"),
+    ] {
+        let (text, mistake) = client.call("debug_do", json!({ "commands": [command] }));
+        assert!(mistake, "{command}: {text}");
+        has(&text, &["is for the command line alone", told]);
+    }
+}
