@@ -1,6 +1,7 @@
 //! The command line: what was typed → a request; an answer → text or JSON and an exit code.
 
 mod help;
+mod past;
 mod typist;
 mod words;
 
@@ -8,15 +9,17 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::builder::PossibleValuesParser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::client;
+use crate::commands::typed::usage;
 use crate::commands::{CATALOGUE, Entry, Group, Run};
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::paths::Paths;
 use crate::render::{Page, quoted, quoted_json, quoted_lines};
+use crate::store::replay::When;
 use crate::wire::{Answer, Caller, Line, PROTOCOL, Request};
 pub use typist::{Barred, Stopper, Typist, typed};
 use words::Meaning;
@@ -92,7 +95,8 @@ fn understand(typed: &[OsString], json: bool) -> Result<u8, Failure> {
     let manner = Manner { json: arguments.get_flag(JSON), colour: wants_colour(arguments) };
     let session = arguments.get_one::<String>(SESSION).cloned();
     let typed = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let mut ask = Ask { entry, args, session, manner, typed };
+    let when = past::moment(arguments, entry)?;
+    let mut ask = Ask { entry, args, session, when, manner, typed };
     match entry.run {
         Run::Local(run) => ask.locally(run),
         Run::Bare(run) => {
@@ -122,9 +126,10 @@ fn with_name(words: Vec<OsString>) -> impl Iterator<Item = OsString> {
 pub fn command() -> Command {
     let every = CATALOGUE.iter().map(|entry| {
         let short = entry.aliases.iter().copied().filter(|alias| !alias.contains(' '));
-        (entry.arguments)(Command::new(entry.name)).visible_aliases(short)
+        past::with_moment((entry.arguments)(Command::new(entry.name)), entry).visible_aliases(short)
     });
-    root(None).subcommands(every)
+    // Typed before the command it is moved behind it.
+    root(None).arg(past::argument()).subcommands(every)
 }
 
 /// The global flags, with one command: defining all of them for each call would cost more than most calls do.
@@ -138,7 +143,7 @@ fn root(entry: Option<&Entry>) -> Command {
                 .long("session")
                 .value_name("ID")
                 .global(true)
-                .help("The session to talk to; without it the last one started from here"),
+                .help("The session to talk to, or a record; without it the last one started from here"),
         )
         .arg(Arg::new(JSON).long("json").action(ArgAction::SetTrue).global(true).help("One line of JSON on stdout"))
         .arg(
@@ -155,7 +160,8 @@ fn root(entry: Option<&Entry>) -> Command {
     match entry {
         Some(entry) => {
             let short = entry.aliases.iter().copied().filter(|alias| !alias.contains(' '));
-            root.subcommand((entry.arguments)(Command::new(entry.name)).visible_aliases(short))
+            let command = past::with_moment((entry.arguments)(Command::new(entry.name)), entry);
+            root.subcommand(command.visible_aliases(short))
         }
         None => root,
     }
@@ -180,30 +186,9 @@ fn not_understood(error: &clap::Error, json: bool) -> Result<u8, Failure> {
         _ if json => Err(usage(error)),
         _ => {
             let _ = error.print();
-            Ok(crate::failure::Kind::Usage.exit_code())
+            Ok(Kind::Usage.exit_code())
         }
     }
-}
-
-/// clap's complaint as a failure: its sentence, and its suggestions and usage as hints.
-fn usage(error: &clap::Error) -> Failure {
-    let text = error.render().to_string();
-    let message = text.split("\n\n").next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let mut failure = Failure::usage(message.split_whitespace().collect::<Vec<_>>().join(" "));
-    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand] {
-        match error.get(kind) {
-            Some(ContextValue::String(word)) => failure = failure.hint(format!("did you mean `{word}`?")),
-            Some(ContextValue::Strings(words)) if !words.is_empty() => {
-                failure = failure.hint(format!("did you mean `{}`?", words.join("` or `")));
-            }
-            _ => {}
-        }
-    }
-    if let Some(usage) = text.lines().find_map(|line| line.strip_prefix("Usage: ")) {
-        failure = failure.hint(format!("usage: {usage}"));
-    }
-    failure
 }
 
 /// One command, ready to be carried out.
@@ -211,6 +196,8 @@ struct Ask {
     entry: &'static Entry,
     args: serde_json::Value,
     session: Option<String>,
+    /// The moment of a record that it is about.
+    when: Option<When>,
     manner: Manner,
     /// What was typed, for the record.
     typed: Vec<String>,
@@ -238,6 +225,16 @@ impl Ask {
 
     fn daemon(&mut self) -> Result<u8, Failure> {
         let paths = Paths::resolve()?;
+        let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        // Kept where a record may have to answer.
+        let recorded = self.session.is_some() || self.when.is_some();
+        let args = if recorded { self.args.clone() } else { serde_json::Value::Null };
+        let (entry, session) = (self.entry, self.session.clone());
+        let asked =
+            past::Asked { entry, args: &args, session: session.as_deref(), when: self.when, paths: &paths, cwd: &cwd };
+        if let Some(answer) = asked.first()? {
+            return self.show(answer);
+        }
         let mut connection = match Config::load(&paths) {
             Ok(_) => client::connect_or_start(&paths)?,
             Err(failure) if self.entry.spawns => return Err(failure),
@@ -275,7 +272,8 @@ impl Ask {
             // A program that was not started needs none; what was is the daemon's to remove.
             let _ = std::fs::remove_file(path);
         }
-        self.show(answer?)
+        let answer = answer?;
+        self.show(asked.instead_of(answer))
     }
 
     fn caller(&self) -> Caller {
@@ -342,6 +340,9 @@ impl Ask {
             }
             return Ok(failure.kind.exit_code());
         }
+        if let Some(from) = answer.from.as_ref().filter(|_| !self.manner.json) {
+            let _ = writeln!(io::stderr(), "{}", quoted(&from.line()));
+        }
         let mut page = self.page();
         (page.session, page.via) = (answer.session, answer.via);
         let code = (self.entry.render)(answer.result.unwrap_or_default(), &mut page);
@@ -349,7 +350,7 @@ impl Ask {
             // The answer has been given; that its text can't be made does not change it.
             return Ok(code.unwrap_or_default());
         }
-        print(page.text())?;
+        print(&past::harmless(page.text(), answer.from.is_some()))?;
         code
     }
 }
@@ -423,6 +424,11 @@ fn answer_failure(failure: Failure, json: bool) -> u8 {
 }
 
 fn complain(failure: &Failure, via: Option<&str>) {
+    let _ = io::stderr().write_all(complaint(failure, via).as_bytes());
+}
+
+/// How a failure reads.
+pub(crate) fn complaint(failure: &Failure, via: Option<&str>) -> String {
     let via = via.map(|via| format!(" [via {}]", quoted(via))).unwrap_or_default();
     let mut text = format!("error: {}{via}\n", quoted_lines(&failure.message));
     for (label, lines) in [("cause", &failure.causes), ("hint", &failure.hints)] {
@@ -430,7 +436,7 @@ fn complain(failure: &Failure, via: Option<&str>) {
             text.push_str(&format!("  {label}: {}\n", quoted_lines(line)));
         }
     }
-    let _ = io::stderr().write_all(text.as_bytes());
+    text
 }
 
 fn warn(failure: &Failure, so: &str) {

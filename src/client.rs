@@ -2,6 +2,8 @@
 //!
 //! Plain blocking calls and no runtime, because what a command costs is mostly what its client costs to start.
 
+pub mod records;
+
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

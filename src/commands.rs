@@ -10,6 +10,7 @@ pub mod backtrace;
 pub mod break_;
 pub mod breaks;
 pub mod catch;
+pub mod compared;
 pub mod completions;
 pub mod config;
 pub mod configs;
@@ -18,6 +19,7 @@ pub mod continue_;
 pub mod daemon;
 pub mod demo;
 pub mod detach;
+pub mod diff;
 pub mod disassemble;
 pub mod do_;
 pub mod doctor;
@@ -26,11 +28,17 @@ pub mod eval;
 pub mod event_line;
 pub mod events;
 pub mod exception;
+pub mod export;
 pub mod finish;
+pub mod flake;
+pub mod follow;
 pub mod frame;
+pub mod hits;
+pub mod import;
 pub mod init;
 pub mod input;
 pub mod jump;
+pub mod lines;
 pub mod locals;
 pub mod looking;
 pub mod man;
@@ -39,14 +47,19 @@ pub mod memory;
 pub mod modules;
 pub mod next;
 pub mod output;
+pub mod past;
 pub mod pause;
 pub mod print;
+pub mod prune;
+pub mod query;
 pub mod raw;
 pub mod registers;
+pub mod replay;
 pub mod report;
 pub mod restart;
 pub mod run;
 pub mod schema;
+pub mod sessions;
 pub mod set;
 pub mod setup;
 pub mod source;
@@ -60,6 +73,7 @@ pub mod threads;
 pub mod trace;
 pub mod traced;
 pub mod trust;
+pub mod typed;
 pub mod unbreak;
 pub mod until;
 pub mod up;
@@ -77,6 +91,8 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::render::{Page, Render};
+use crate::store::replay::Moment;
+pub use crate::store::replay::Past;
 
 /// What a command is for; the headings of the documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,6 +120,21 @@ pub trait Command: Args + Serialize + DeserializeOwned + JsonSchema + Send + 'st
 
     /// Shows one part of a stream (`--follow`).
     fn render_event(_data: &Value, _page: &mut Page) {}
+
+    /// What it is to a record; most can't be done there, and those around sessions are not about one.
+    const PAST: Past = if matches!(Self::GROUP, Group::Around) { Past::Apart } else { Past::Beside };
+    /// Of a record it is asked for its end, where no moment is named; else for the last stop.
+    const AT_END: bool = false;
+
+    /// What this one is to a record, where that hangs on its arguments.
+    fn past(&self) -> Past {
+        Self::PAST
+    }
+
+    /// Answers from a record, where the very same was not asked at that moment.
+    fn recorded(self, moment: &Moment) -> Result<Self::Output, Failure> {
+        Err(past::unanswered(moment, Self::NAME, self.past()))
+    }
 
     /// What a part of its stream is, where it has one.
     fn part_schema() -> Option<schemars::Schema> {
@@ -163,6 +194,14 @@ pub struct Entry {
     pub spawns: bool,
     pub cancels: bool,
     pub run: Run,
+    /// What it is to a record.
+    pub past: Past,
+    /// The end of a record is what it is asked for, where no moment is named.
+    pub at_end: bool,
+    /// What it is to a record with these arguments.
+    pub past_of: fn(Value) -> Past,
+    /// Answers from a record.
+    pub recall: fn(Value, &Moment) -> Result<Value, Failure>,
     /// Adds the arguments and help to a subcommand.
     pub arguments: fn(clap::Command) -> clap::Command,
     /// What was typed, as the wire carries it.
@@ -184,6 +223,10 @@ const fn served<C: Command>() -> Entry {
         spawns: C::SPAWNS,
         cancels: C::CANCELS,
         run: Run::Daemon(|args, cx| Box::pin(async move { to_value(read_args::<C>(args)?.run(cx).await?) })),
+        past: C::PAST,
+        at_end: C::AT_END,
+        past_of: |args| read_args::<C>(args).map_or(C::PAST, |command| command.past()),
+        recall: |args, moment| past::recall::<C>(args, moment),
         arguments: |command| C::augment_args(command),
         parse: |matches| parse_args::<C>(matches),
         render: |value, page| render_as::<C::Output>(value, page),
@@ -202,6 +245,10 @@ const fn local<C: Local>() -> Entry {
         spawns: false,
         cancels: false,
         run: Run::Local(|args, cx| to_value(read_args::<C>(args)?.run(cx)?)),
+        past: Past::Apart,
+        at_end: false,
+        past_of: |_| Past::Apart,
+        recall: |_, _| Err(Failure::internal("a record has no answer to this")),
         arguments: |command| C::augment_args(command),
         parse: |matches| parse_args::<C>(matches),
         render: |value, page| render_as::<C::Output>(value, page),
@@ -220,6 +267,10 @@ const fn bare<C: Bare>() -> Entry {
         spawns: false,
         cancels: false,
         run: Run::Bare(|args, cx| read_args::<C>(args)?.run(cx)),
+        past: Past::Apart,
+        at_end: false,
+        past_of: |_| Past::Apart,
+        recall: |_, _| Err(Failure::internal("a record has no answer to this")),
         arguments: |command| C::augment_args(command),
         parse: |matches| parse_args::<C>(matches),
         render: |_, _| Ok(0),
@@ -251,6 +302,12 @@ fn render_as<O: DeserializeOwned + Render>(value: Value, page: &mut Page) -> Res
     Ok(output.exit_code())
 }
 
+/// What a command of a record is to it. One of another version may have changed anything.
+#[must_use]
+pub fn past_of(name: &str, args: &Value) -> Past {
+    find(name).map_or(Past::Changes, |entry| (entry.past_of)(args.clone()))
+}
+
 /// Finds a command by its name or a one-word alias.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -267,7 +324,7 @@ pub const CATALOGUE: &[Entry] = &[
     served::<stop::Stop>(),
     served::<restart::Restart>(),
     served::<status::Status>(),
-    served::<status::Sessions>(),
+    served::<sessions::Sessions>(),
     served::<use_session::Use>(),
     local::<configs::Configs>(),
     served::<break_::Break>(),
@@ -288,6 +345,7 @@ pub const CATALOGUE: &[Entry] = &[
     served::<pause::Pause>(),
     served::<await_::Await>(),
     served::<trace::Trace>(),
+    local::<flake::Flake>(),
     served::<context::Context>(),
     served::<source::Source>(),
     served::<backtrace::Backtrace>(),
@@ -310,6 +368,15 @@ pub const CATALOGUE: &[Entry] = &[
     served::<input::Input>(),
     served::<raw::Raw>(),
     bare::<events::Events>(),
+    bare::<replay::Replay>(),
+    local::<diff::Diff>(),
+    served::<prune::Prune>(),
+    served::<prune::Keep>(),
+    bare::<follow::Follow>(),
+    bare::<export::Export>(),
+    local::<import::Import>(),
+    local::<hits::Hits>(),
+    local::<query::Query>(),
     bare::<do_::Do>(),
     local::<setup::Setup>(),
     local::<doctor::Doctor>(),

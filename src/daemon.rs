@@ -2,12 +2,13 @@
 //!
 //! `bugeye daemon run` ends up in [`main`]. Whether a daemon lives is decided by a lock, never by a process number in a
 //! file; the socket only exists below that lock. One thread runs everything: the accept loop here, one task per
-//! connection ([`connection`]), and the tasks that sessions own. The accept loop blocks on nothing but its own
+//! connection ([`connection`]), one per session that reads commands from a file ([`inbox`]), and the tasks that sessions own. The accept loop blocks on nothing but its own
 //! `select!`; it ends on SIGTERM, on `shutdown`, or when there has been nothing to do for long enough, and it ends every
 //! other task by ending the runtime.
 
 mod claim;
 mod connection;
+mod inbox;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -167,6 +168,8 @@ async fn stay(paths: Paths, config: Config) -> Result<(), Failure> {
         requests: AtomicUsize::new(0),
         endings,
     });
+    tokio::spawn(Arc::clone(&server.hub).look_after_records());
+    tokio::spawn(inbox::serve_all(Arc::clone(&server)));
     let ending = accept(&server, &mut socket, &mut signals, &mut asked).await;
     // The socket goes first: whoever comes now starts a successor, which waits for the lock.
     drop(socket);

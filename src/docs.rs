@@ -10,7 +10,7 @@ use crate::commands::{CATALOGUE, Entry};
 pub fn commands_page() -> String {
     let mut page = String::from(
         "# Commands\n\nWritten from the program itself. Every command also takes `-s, --session ID`, `--json` and \
-         `--color auto|always|never`.\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n",
+         `--color auto|always|never`; those that look take `--at MOMENT` to [answer from a record](record.md).\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n",
     );
     for (code, meaning) in EXIT_CODES {
         let _ = writeln!(page, "| {code} | {meaning} |");
@@ -30,7 +30,7 @@ pub fn commands_page() -> String {
 pub fn commands_card() -> String {
     let mut page = String::from(
         "# Commands\n\nWritten from the program itself: each command with its flags. `bugeye COMMAND --help` explains one. \
-         All take `-s ID` (a session) and `--json`.\n",
+         All take `-s ID` (a session, or a record) and `--json`; those that look take `--at stop:N` to answer from a record.\n",
     );
     for (group, heading) in GROUPS {
         let mut lines = CATALOGUE.iter().filter(|entry| entry.group == *group).filter_map(card_line).peekable();

@@ -11,6 +11,7 @@ pub mod launch;
 mod own;
 pub mod places;
 mod processes;
+pub mod records;
 pub mod trace;
 pub mod wishes;
 
@@ -20,12 +21,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::adapters::Adapter;
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::model::{Binding, Breakpoint, BreakpointReport, SessionState};
 use crate::output;
 use crate::paths::Paths;
@@ -44,7 +45,9 @@ const KEEP_ENDED: usize = 16;
 pub struct Hub {
     pub paths: Paths,
     pub config: Config,
-    recorder: Option<Recorder>,
+    pub(crate) recorder: Option<Recorder>,
+    /// Counts the sessions that have begun.
+    begun: watch::Sender<u64>,
     inner: Mutex<Inner>,
 }
 
@@ -158,7 +161,7 @@ impl Hub {
             naming: Vec::new(),
             leases: HashMap::new(),
         };
-        Arc::new(Self { paths, config, recorder, inner: Mutex::new(inner) })
+        Arc::new(Self { paths, config, recorder, begun: watch::Sender::new(0), inner: Mutex::new(inner) })
     }
 
     /// Sessions with something under the debugger; the daemon stays while there are any.
@@ -170,6 +173,12 @@ impl Hub {
     #[must_use]
     pub fn sessions(&self) -> Vec<Arc<Live>> {
         lock(&self.inner).sessions.clone()
+    }
+
+    /// Changes with each session that begins.
+    #[must_use]
+    pub fn begun(&self) -> watch::Receiver<u64> {
+        self.begun.subscribe()
     }
 
     /// Ends every session; the daemon calls it before it goes.
@@ -321,6 +330,7 @@ impl Hub {
         // Who starts something goes on with that.
         inner.chosen.remove(&chooser(caller));
         inner.sessions.push(live);
+        self.begun.send_modify(|count| *count += 1);
         let ended = |live: &Arc<Live>| *live.handle.finished.borrow();
         while inner.sessions.iter().filter(|live| ended(live)).count() > KEEP_ENDED {
             if let Some(oldest) = inner.sessions.iter().position(ended) {
@@ -417,7 +427,7 @@ impl Context {
     /// Has the session's record tell of this command.
     pub fn concerns(&self, live: &Live) {
         if let Some(journal) = &live.journal {
-            self.asked.tell(journal);
+            self.asked.tell(journal, live.handle.snapshot.borrow().stops);
         }
     }
 
@@ -432,7 +442,19 @@ impl Context {
         let answer = live.handle.ask(op).await;
         // The version may have become known meanwhile.
         self.about(&live);
-        answer
+        answer.map_err(|failure| self.with_record(&live, failure))
+    }
+
+    /// A program that has ended is over for its session, and not for its record.
+    fn with_record(&self, live: &Live, failure: Failure) -> Failure {
+        let over = failure.kind == Kind::WrongState && !live.state().is_live();
+        match &live.record {
+            Some(record) if over && self.asked.reads() && live.handle.snapshot.borrow().stops > 0 => {
+                let name = self.asked.name();
+                failure.hint(format!("as it was at its last stop: bugeye -s {record} --at last {name}"))
+            }
+            _ => failure,
+        }
     }
 
     /// Wishes with what became of them in the current session.

@@ -14,6 +14,8 @@ pub mod config;
 pub mod daemon;
 /// The Debug Adapter Protocol as real adapters speak it: messages, types and frames.
 pub mod dap;
+/// Where two runs of a program part.
+pub mod diff;
 /// `docs/commands.md`, written from the catalogue.
 pub mod docs;
 /// What the headers of a program or a core file tell.
@@ -50,6 +52,8 @@ pub mod paths;
 pub mod platform;
 /// The daemon's side of supervision: start a session's processes, end the whole tree.
 pub mod process;
+/// A line that is typed while other things are shown.
+pub mod prompt;
 /// Text for readers: pages, quoting, and the trait that turns results into text.
 pub mod render;
 /// Drives one session: adapter bytes become inputs, effects become I/O.
@@ -58,6 +62,8 @@ pub mod runner;
 pub mod session;
 /// Installing adapters.
 pub mod setup;
+/// A record in one file, given away and taken in; and as a page to read.
+pub mod share;
 /// The record: a folder per session with an append-only stream of events.
 pub mod store;
 /// The supervisor: one small process per session that owns whatever the session starts.

@@ -284,6 +284,9 @@ impl Runner {
                 Effect::RunInTerminal { request, argv, env, cwd } => self.run_in_terminal(request, argv, env, cwd),
                 Effect::Record { kind, thread, data } => {
                     if let Some(journal) = &self.journal {
+                        if let Some(file) = notes::shown_file(kind, &data) {
+                            journal.source(file);
+                        }
                         journal.append(kind, thread, data);
                     }
                 }

@@ -6,6 +6,7 @@
 pub mod calls;
 mod collector;
 mod library;
+pub mod picture;
 pub mod shape;
 pub mod sink;
 pub mod told;

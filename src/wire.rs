@@ -120,14 +120,39 @@ pub struct Answer {
     /// The adapter and its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
+    /// The record it comes from, where it is not about a live session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Origin>,
+}
+
+/// A moment of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    pub record: String,
+    /// The number of the event that it is after.
+    pub at: u64,
+    /// The stop that the program stood at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<u64>,
+}
+
+impl Origin {
+    /// In words.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let stop = self.stop.map(|stop| format!(" (stop {stop})")).unwrap_or_default();
+        format!("from the record {} at {}{stop}", self.record, self.at)
+    }
 }
 
 impl Answer {
     #[must_use]
     pub fn new(result: Result<Value, Failure>) -> Self {
         match result {
-            Ok(result) => Self { ok: true, result: Some(result), error: None, session: None, via: None },
-            Err(error) => Self { ok: false, result: None, error: Some(error.bounded()), session: None, via: None },
+            Ok(result) => Self { ok: true, result: Some(result), error: None, session: None, via: None, from: None },
+            Err(error) => {
+                Self { ok: false, result: None, error: Some(error.bounded()), session: None, via: None, from: None }
+            }
         }
     }
 }

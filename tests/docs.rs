@@ -145,14 +145,27 @@ fn every_module_has_its_sentence_on_the_map() {
     }
 }
 
+/// The name that a heading is linked to by.
+fn slug(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     for page in PAGES {
         let folder = root().join(page);
         let folder = folder.parent().unwrap_or(Path::new("/"));
         for target in read(page).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let is_file = !target.contains("://") && !target.starts_with('#');
-            assert!(!is_file || folder.join(target).exists(), "{page} links to {target}, which is not there");
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let is_file = !target.contains("://") && !file.is_empty();
+            assert!(!is_file || folder.join(file).exists(), "{page} links to {target}, which is not there");
+            if is_file && !heading.is_empty() {
+                let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+                let is_meant = |line: &str| slug(line.trim_start_matches('#').trim()) == heading;
+                let found = text.lines().any(|line| line.starts_with('#') && is_meant(line));
+                assert!(found, "{page} links to {target}, and there is no such heading");
+            }
         }
     }
 }

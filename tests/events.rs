@@ -132,7 +132,7 @@ fn tells_all(language: &str, fixture: &str, function: &str, sum: &str) {
     let all = events(&bug, &[]);
     let expected = [
         ["session.start", "command", "breakpoint", "state", "state", "continued"].as_slice(),
-        &["state", "stopped", "command.result"],
+        &["state", "source", "stopped", "command.result"],
         &["command", "command.result"],
         &["command", "eval", "command.result"],
         &["command", "eval", "command.result"],

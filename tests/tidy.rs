@@ -11,7 +11,7 @@ use std::process::Command;
 const LONGEST_FILE: usize = 600;
 
 /// Modules of data and decisions: a prefix of the path under `src`.
-const PURE: [&str; 6] = ["model", "failure", "dap", "session", "adapters", "launch_config"];
+const PURE: [&str; 7] = ["model", "failure", "dap", "session", "adapters", "launch_config", "diff"];
 
 /// What a pure module may not name.
 const IMPURE: [&str; 6] = ["tokio::", "std::fs", "std::process", "std::net", "Instant", "SystemTime"];

@@ -41,7 +41,8 @@ pub fn full() -> String {
         }
     }
     text.push_str(
-        "\nOptions\n  -s, --session ID     the session to talk to; without it the last one started from here\n  \
+        "\nOptions\n  -s, --session ID     the session to talk to, or a record; without it the last one started from here\n  \
+             --at MOMENT          answer from the record: an event's number, stop:N, first, last or end\n  \
              --json               one line of JSON on stdout, also for failures\n  \
              --color WHEN         auto, always or never\n  \
          -h, --help           this; after a command, what it takes\n  \

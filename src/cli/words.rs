@@ -49,7 +49,17 @@ pub fn understand(typed: &[OsString], catalogue: &'static [Entry]) -> Result<Mea
     if asks_help {
         words.insert(first + 1, OsString::from("--help"));
     }
+    move_moment(&mut words, first);
     Ok(Meaning::Command(entry, words))
+}
+
+/// Puts `--at MOMENT` after the command where it stands before it: only commands that a record answers take it.
+fn move_moment(words: &mut Vec<OsString>, first: usize) {
+    let is_moment = |word: &OsString| word == "--at" || word.as_encoded_bytes().starts_with(b"--at=");
+    let Some(at) = words[..first].iter().position(is_moment) else { return };
+    let moved: Vec<OsString> = words.drain(at..at + if words[at] == "--at" { 2 } else { 1 }).collect();
+    let after = first + 1 - moved.len();
+    words.splice(after..after, moved);
 }
 
 /// Whether `flag` is among the words that are Bugeye's own, not those of a program to start.
@@ -62,8 +72,8 @@ fn skip_flags(words: &[OsString], mut at: usize) -> usize {
     while let Some(word) = words.get(at) {
         at += match word.as_encoded_bytes() {
             b"--json" => 1,
-            b"-s" | b"--session" | b"--color" => 2,
-            bytes if bytes.starts_with(b"--session=") || bytes.starts_with(b"--color=") => 1,
+            b"-s" | b"--session" | b"--color" | b"--at" => 2,
+            bytes if [&b"--session="[..], b"--color=", b"--at="].iter().any(|flag| bytes.starts_with(flag)) => 1,
             bytes if bytes.starts_with(b"-s") && !bytes.starts_with(b"--") => 1,
             _ => break,
         };
@@ -132,6 +142,9 @@ mod tests {
             (&["b", "add"], &["break", "add"]),
             (&["sessions", "--session", "x"], &["status", "--session", "x"]),
             (&["help", "breakpoint", "add"], &["break", "--help"]),
+            (&["-s", "r", "--at", "7", "b", "f"], &["-s", "r", "break", "--at", "7", "f"]),
+            (&["--at=7", "--json", "breakpoint", "list"], &["--json", "breakpoints", "--at=7"]),
+            (&["b", "--at", "7"], &["break", "--at", "7"]),
         ] {
             assert_eq!(meaning(typed).unwrap(), meant, "{typed:?}");
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{Report, WaitArgs, parse_seconds};
 use super::start::launch;
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::hub::attach::Aim;
@@ -54,6 +54,7 @@ pub struct Attach {
 impl Command for Attach {
     const NAME: &'static str = "attach";
     const GROUP: Group = Group::Sessions;
+    const PAST: Past = Past::Apart;
     const SPAWNS: bool = true;
     type Output = Report;
 

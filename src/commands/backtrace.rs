@@ -5,13 +5,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::looking::{At, Extent, look};
+use super::past::{self, Spot};
 use super::report::frame_place;
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::{Frame, SessionState, ThreadInfo};
 use crate::render::{Page, Render};
 use crate::session::{Answer, Locals, Look, Op};
+use crate::store::replay::Moment;
 
 /// What the frames of a reply may take: the rest of 32 KB, or of 100 KB with `--full`, is for threads and words.
 const REPLY: usize = 28 * 1024;
@@ -103,11 +105,12 @@ impl Command for Backtrace {
     const NAME: &'static str = "backtrace";
     const ALIASES: &'static [&'static str] = &["bt", "stack"];
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Stacks;
 
     async fn run(self, cx: Context) -> Result<Stacks, Failure> {
         let mut view = self.extent.view();
-        let frames = self.limit.or(self.count).unwrap_or(if self.extent.full { 200 } else { 20 }).clamp(1, 10_000);
+        let frames = self.frames();
         view.frames = frames;
         let locals = if self.locals { Locals::EveryFrame } else { Locals::No };
         let look_at = Look { frames, locals, ..self.at.look(view) };
@@ -132,6 +135,42 @@ impl Command for Backtrace {
         }
         fit(&mut stacks, if self.extent.full { FULL_REPLY } else { REPLY });
         Ok(Stacks { stacks, full: self.extent.full })
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<Stacks, Failure> {
+        let spot = Spot::of(moment, &self.at)?;
+        let alone = moment.stood.as_ref().is_some_and(|stood| stood.threads.len() == 1);
+        if self.locals || (self.all && !alone) || spot.thread.id != spot.stop.thread.id {
+            let flag = if self.locals {
+                " --locals"
+            } else if self.all {
+                " --all"
+            } else {
+                ""
+            };
+            return Err(past::missing(moment, &format!("{}{flag}", Self::NAME)));
+        }
+        let shown = usize::try_from(self.frames().max(spot.frame.index.saturating_add(1))).unwrap_or(usize::MAX);
+        let all = &spot.stop.frames;
+        let mut stack = Stack {
+            threads: vec![spot.thread.clone()],
+            selected: Some(spot.frame.index),
+            frames: all.iter().take(shown).cloned().collect(),
+            more: all.len() > shown,
+            gaps: Vec::new(),
+        };
+        if spot.stop.more_frames && all.len() <= shown {
+            stack.gaps.push(format!("the callers of frame {}: the record has {} frames", all.len() - 1, all.len()));
+        }
+        let mut stacks = [stack];
+        fit(&mut stacks, if self.extent.full { FULL_REPLY } else { REPLY });
+        Ok(Stacks { stacks: stacks.into(), full: self.extent.full })
+    }
+}
+
+impl Backtrace {
+    fn frames(&self) -> u32 {
+        self.limit.or(self.count).unwrap_or(if self.extent.full { 200 } else { 20 }).clamp(1, 10_000)
     }
 }
 

@@ -5,11 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::breakpoint_line;
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::BreakpointReport;
 use crate::render::{Page, Render};
+use crate::store::replay::Moment;
 
 /// List the breakpoints: id, place, binding, condition, hits
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -49,9 +50,18 @@ impl Command for Breaks {
     const NAME: &'static str = "breaks";
     const ALIASES: &'static [&'static str] = &["breakpoint list", "breakpoint", "breakpoints"];
     const GROUP: Group = Group::Breakpoints;
+    const PAST: Past = Past::Reads;
     type Output = BreakList;
 
     async fn run(self, cx: Context) -> Result<BreakList, Failure> {
+        // One that is named and not there has none.
+        if cx.caller.session.is_some() {
+            cx.session()?;
+        }
         Ok(BreakList::of(&cx))
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<BreakList, Failure> {
+        Ok(BreakList { breakpoints: moment.breakpoints.values().cloned().collect() })
     }
 }

@@ -57,7 +57,17 @@ impl Local for Config {
             ),
             ("output.max_events".to_string(), config.max_events().to_string()),
             ("output.max_bytes_mb".to_string(), (config.max_bytes() / (1024 * 1024)).to_string()),
+            ("record.redact".to_string(), config.redact().to_string()),
+            (
+                "record.max_age_days".to_string(),
+                config.max_age().map_or_else(|| "0".into(), |time| (time.as_secs_f64() / 86_400.0).to_string()),
+            ),
+            ("record.max_size_mb".to_string(), (config.max_size().unwrap_or(0) / (1024 * 1024)).to_string()),
         ];
+        let ignored = config.diff_ignore();
+        if !ignored.is_empty() {
+            settings.push(("diff.ignore".to_string(), ignored.join(" ")));
+        }
         settings.extend(config.default_adapter().map(|name| ("defaults.adapter".to_string(), name)));
         for (name, adapter) in config.adapters() {
             settings.extend(adapter.path.map(|path| (format!("adapters.{name}.path"), path.display().to_string())));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::looking::At;
 use super::memory::{address_of, native};
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::View;
@@ -57,6 +57,7 @@ impl Command for Disassemble {
     const NAME: &'static str = "disassemble";
     const ALIASES: &'static [&'static str] = &["disas"];
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Listing;
 
     async fn run(self, cx: Context) -> Result<Listing, Failure> {

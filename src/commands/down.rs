@@ -5,10 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::looking::FrameView;
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::session::FrameChoice;
+use crate::store::replay::Moment;
 
 /// Select the frame that the selected one called
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -17,9 +18,14 @@ pub struct Down {}
 impl Command for Down {
     const NAME: &'static str = "down";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Selects;
     type Output = FrameView;
 
     async fn run(self, cx: Context) -> Result<FrameView, Failure> {
         FrameView::select(&cx, None, Some(FrameChoice::Down)).await
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<FrameView, Failure> {
+        FrameView::recorded(moment, None, Some(FrameChoice::Down))
     }
 }

@@ -5,12 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::looking::At;
-use super::{Command, Group};
+use super::past;
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
-use crate::model::View;
+use crate::model::{View, is_pure};
 use crate::render::{Page, Render, cut_json, quoted, quoted_lines};
 use crate::session::{Answer, Op};
+use crate::store::replay::{Asked, Moment};
 
 /// Evaluate an expression that may change the program
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +68,12 @@ impl Render for Evaluated {
 impl Command for Eval {
     const NAME: &'static str = "eval";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Changes;
     type Output = Evaluated;
+
+    fn past(&self) -> Past {
+        if is_pure(&self.words.join(" ")) { Past::Told } else { Self::PAST }
+    }
 
     async fn run(self, cx: Context) -> Result<Evaluated, Failure> {
         let expression = self.words.join(" ");
@@ -74,6 +81,17 @@ impl Command for Eval {
         match cx.ask(Op::Evaluate { expression: expression.clone(), look }).await? {
             Answer::Text(value) => Ok(Evaluated::new(expression, &value)),
             other => Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
+        }
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<Evaluated, Failure> {
+        let expression = self.words.join(" ");
+        let same = |asked: &&Asked| asked.effect && asked.expression == expression;
+        match moment.asked.iter().rev().find(same) {
+            Some(Asked { found: Ok(value), .. }) if self.at.is_selected() && value.cut == 0 => {
+                Ok(Evaluated::new(expression, &value.text))
+            }
+            _ => Err(past::unanswered(moment, Self::NAME, Self::PAST).hint("what was read: bugeye print EXPR")),
         }
     }
 }

@@ -72,6 +72,10 @@ fn what(event: &Event, page: &Page) -> Option<String> {
         "thread" => format!("{} {}", event.thread?, text(data, "what")?),
         "trace" => trace(data)?,
         "hit" => hit(data, page)?,
+        "source" => match text(data, "left_out") {
+            Some(why) => format!("{} is left out: {}", text(data, "file")?, short(why, MAX_TEXT)),
+            None => page.path(text(data, "file")?),
+        },
         "eval" => eval(data)?,
         "command" => {
             let who = text(data, "who")?;

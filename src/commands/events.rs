@@ -17,14 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bare, Group, event_line};
 use crate::cli::LocalContext;
-use crate::client;
+use crate::client::records::Known;
 use crate::failure::Failure;
 use crate::glob::is_like;
 use crate::model::{EVENT_TYPES, Event};
 use crate::nearest::nearest;
-use crate::render::{Page, cut, quoted, quoted_json};
+use crate::render::{Page, quoted_json};
 use crate::store::read::{self, Head, Tail};
-use crate::wire::{Caller, PROTOCOL, Request};
 
 /// How often a record is looked at for news.
 const LOOKING: Duration = Duration::from_millis(100);
@@ -34,8 +33,6 @@ const QUIET: Duration = Duration::from_millis(500);
 const FORGETTING: Duration = Duration::from_secs(600);
 /// How long an interrupt may take to end a reader that writes to somebody who does not read.
 const LEAVING: Duration = Duration::from_millis(500);
-/// Records that are offered when the one asked for is not there.
-const OFFERED: usize = 5;
 
 /// Show what happened in a session, or what happens: who asked what, stops, output, the end
 ///
@@ -101,71 +98,31 @@ impl Bare for Events {
     }
 }
 
-/// What the daemon tells of its records.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Known {
-    /// The one that a command from here is about.
-    meant: Option<String>,
-    all: Vec<String>,
-    state: Option<PathBuf>,
+/// What the daemon knows of records, asked from here.
+pub(crate) fn known(cx: &LocalContext) -> Known {
+    Known::ask(&cx.paths, cx.session.as_deref(), &here())
 }
 
-impl Known {
-    /// Asks the daemon, if there is one. All that happened until then is in the records.
-    fn ask(cx: &LocalContext) -> Self {
-        let ctx = Caller {
-            cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
-            session: cx.session.clone(),
-            who: "events".into(),
-            ..Caller::default()
-        };
-        let request = Request { v: PROTOCOL, id: 1, cmd: "records".into(), args: serde_json::Value::Null, ctx };
-        let connection = client::connect(&cx.paths).ok().flatten();
-        // Records of the past can be read whatever the daemon is up to.
-        let answer = connection.and_then(|mut connection| connection.ask(&request, &mut |_| {}).ok());
-        answer.and_then(|answer| serde_json::from_value(answer.result?).ok()).unwrap_or_default()
+/// The folder of all records, once everything that has happened is written there.
+pub(super) fn settled(cx: &LocalContext) -> Result<PathBuf, Failure> {
+    let state = known(cx).state(&cx.paths).to_path_buf();
+    if state == cx.paths.state {
+        cx.paths.prepare_state()?;
     }
-
-    /// The state directory of the daemon that writes, which may have been started with another.
-    fn state<'a>(&'a self, cx: &'a LocalContext) -> &'a Path {
-        self.state.as_deref().unwrap_or(&cx.paths.state)
-    }
+    Ok(state)
 }
 
 /// The record that is meant: of a live session, else the newest of that name, else the newest from this folder.
-fn chosen(cx: &LocalContext) -> Result<Head, Failure> {
-    let known = Known::ask(cx);
-    let state = known.state(cx);
-    if let Some(head) = known.meant.as_ref().and_then(|id| Head::load(&read::root(state).join(id))) {
-        return Ok(head);
-    }
-    let mut heads = read::heads(state);
-    heads.reverse();
-    let failure = match &cx.session {
-        Some(name) => {
-            if let Some(at) = heads.iter().position(|head| head.is_called(name)) {
-                return Ok(heads.swap_remove(at));
-            }
-            Failure::not_found(format!("there is no session and no record `{name}`"))
-        }
-        None => {
-            let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
-            let here = |head: &Head| cwd.starts_with(&head.project) || head.cwd.starts_with(&cwd);
-            if let Some(at) = heads.iter().position(here) {
-                return Ok(heads.swap_remove(at));
-            }
-            Failure::not_found("no session was ever started from here").hint("what comes: bugeye events --follow")
-        }
-    };
-    let offer = |failure: Failure, head: &Head| {
-        failure.hint(format!("-s {}: {}", head.id, quoted(cut(&head.words.join(" "), 60).0)))
-    };
-    Err(heads.iter().take(OFFERED).fold(failure, offer))
+pub(crate) fn chosen(cx: &LocalContext) -> Result<Head, Failure> {
+    known(cx).chosen(&cx.paths, cx.session.as_deref(), &here())
+}
+
+fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| "/".into())
 }
 
 /// Reads what was asked for of types; none for all.
-fn patterns(asked: &[String]) -> Result<Vec<String>, Failure> {
+pub(crate) fn patterns(asked: &[String]) -> Result<Vec<String>, Failure> {
     let mut patterns = Vec::new();
     for word in asked.iter().map(|word| word.trim().replace('_', ".")).filter(|word| !word.is_empty()) {
         let meant = EVENT_TYPES.iter().any(|kind| is_like(&word, kind));
@@ -318,8 +275,8 @@ fn follow(record: &mut Followed, out: &Out, whole: bool) -> io::Result<()> {
 fn follow_all(cx: &LocalContext, out: &Out, whole: bool) -> io::Result<()> {
     // In this order: what comes between is new, and seen as such.
     let mut seen: HashSet<PathBuf> = read::folders(&cx.paths.state).into_iter().collect();
-    let known = Known::ask(cx);
-    let state = known.state(cx).to_path_buf();
+    let known = known(cx);
+    let state = known.state(&cx.paths).to_path_buf();
     if state != cx.paths.state {
         seen = read::folders(&state).into_iter().collect();
     }
@@ -386,7 +343,7 @@ fn follow_new(state: &Path, mut seen: HashSet<PathBuf>, mut records: Vec<Followe
 
 /// Has an interrupt end the command as it would end by itself. Told by the flag; one that waits for its reader is
 /// ended a moment later.
-fn on_interrupt() -> Arc<AtomicBool> {
+pub(super) fn on_interrupt() -> Arc<AtomicBool> {
     let stopped = Arc::new(AtomicBool::new(false));
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return stopped };
     let signal = {

@@ -4,7 +4,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::render::{Page, Render, quoted_lines};
@@ -45,6 +45,7 @@ impl Render for Thrown {
 impl Command for Exception {
     const NAME: &'static str = "exception";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Thrown;
 
     async fn run(self, cx: Context) -> Result<Thrown, Failure> {

@@ -5,10 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::looking::{At, Extent, Variables, look};
-use super::{Command, Group};
+use super::past::{self, Spot};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
+use crate::model::Variable;
 use crate::session::{Answer, Locals as Which, Look, Op, Scope};
+use crate::store::replay::Moment;
 
 /// Show the local variables of the selected frame, with their types
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -46,16 +49,25 @@ async fn locals(cx: &Context, at: &At, extent: &Extent, scope: Scope) -> Result<
 impl Command for Locals {
     const NAME: &'static str = "locals";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Variables;
 
     async fn run(self, cx: Context) -> Result<Variables, Failure> {
         locals(&cx, &self.at, &self.extent, self.scope.unwrap_or(Scope::Locals)).await
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<Variables, Failure> {
+        if !matches!(self.scope, None | Some(Scope::Locals)) {
+            return Err(past::missing(moment, "locals --scope"));
+        }
+        known(moment, &self.at, &self.extent, Self::NAME)
     }
 }
 
 impl Command for Arguments {
     const NAME: &'static str = "args";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Variables;
 
     async fn run(self, cx: Context) -> Result<Variables, Failure> {
@@ -83,6 +95,30 @@ impl Command for Arguments {
         };
         Ok(only(&names, locals(&cx, &self.at, &self.extent, Scope::Locals).await?))
     }
+
+    fn recorded(self, moment: &Moment) -> Result<Variables, Failure> {
+        let all = known(moment, &self.at, &self.extent, Self::NAME)?;
+        let frame = Spot::of(moment, &self.at)?.frame;
+        // Where the debugger tells arguments, it was not asked.
+        let read = past::quirks(moment).and_then(|quirks| quirks.source_arguments);
+        let (Some(read), Some(file), Some(line)) = (read, &frame.file, frame.line) else {
+            return Err(past::missing(moment, Self::NAME).hint("all variables: bugeye locals"));
+        };
+        Ok(only(&read(&past::source_text(moment, file)?.text, line), all))
+    }
+}
+
+/// The variables of a frame as a record has them.
+fn known(moment: &Moment, at: &At, extent: &Extent, what: &str) -> Result<Variables, Failure> {
+    let spot = Spot::of(moment, at)?;
+    let variables = spot.locals(moment, what)?;
+    // More was not read, where there is more.
+    let whole = |variable: &Variable| variable.value.is_whole();
+    if (extent.full || extent.depth.is_some()) && !variables.iter().all(whole) {
+        return Err(past::missing(moment, &format!("{what} in that depth"))
+            .hint("as they were read: without --full and --depth"));
+    }
+    Ok(Variables { function: spot.frame.function.clone(), variables, gaps: spot.gaps.to_vec() })
 }
 
 /// Those of these names, in their order.

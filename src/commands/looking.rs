@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::past::{self, Spot};
 use super::report::{Source, frame_place, source_at};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::{Frame, ThreadInfo, Value, Variable, View};
 use crate::render::{Page, Render};
-use crate::session::{Answer, Locals, Look, Op, Seen};
+use crate::session::{Answer, FrameChoice, Locals, Look, Op, Seen};
+use crate::store::replay::Moment;
 
 /// Which thread and frame, for this call alone.
 #[derive(Debug, Clone, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +50,12 @@ impl Extent {
 }
 
 impl At {
+    /// Whether it names no other than the selected ones.
+    #[must_use]
+    pub const fn is_selected(&self) -> bool {
+        self.thread.is_none() && self.frame.is_none()
+    }
+
     #[must_use]
     pub fn look(&self, view: View) -> Look {
         Look { thread: self.thread, frame: self.frame, view, ..Look::default() }
@@ -76,16 +84,36 @@ pub struct FrameView {
 
 impl FrameView {
     /// Moves the selection and shows where it is now.
-    pub async fn select(
-        cx: &Context,
-        thread: Option<i64>,
-        frame: Option<crate::session::FrameChoice>,
-    ) -> Result<Self, Failure> {
+    pub async fn select(cx: &Context, thread: Option<i64>, frame: Option<FrameChoice>) -> Result<Self, Failure> {
         let look_at = Look { locals: Locals::Selected, ..Look::default() };
         let seen = look(cx, Op::Select { thread, frame, look: look_at }).await?;
         let frame = seen.frames.first().cloned().ok_or_else(|| Failure::refused("the frame can't be read"))?;
         let source = source_at(&frame, 2);
         Ok(Self { thread: seen.thread, frame, source, locals: seen.locals, gaps: seen.gaps })
+    }
+
+    /// The same from a record: a selection for this call alone.
+    pub fn recorded(moment: &Moment, thread: Option<i64>, choice: Option<FrameChoice>) -> Result<Self, Failure> {
+        let stop = past::standing(moment)?;
+        let (selected, current) = moment.selection().unwrap_or((stop.thread.id, stop.frame));
+        let current = if thread.is_none_or(|id| id == selected) { current } else { 0 };
+        let number = match choice {
+            Some(FrameChoice::Number(number)) => number,
+            Some(FrameChoice::Up) => current.saturating_add(1),
+            Some(FrameChoice::Down) if current == 0 => {
+                return Err(Failure::refused("frame 0 is the innermost").hint("outwards: bugeye up"));
+            }
+            Some(FrameChoice::Down) => current - 1,
+            None => current,
+        };
+        let spot = Spot::at(moment, stop, thread.unwrap_or(selected), number)?;
+        let mut gaps = spot.gaps.to_vec();
+        let locals = spot.locals(moment, "locals").unwrap_or_else(|_| {
+            gaps.push(format!("locals of frame {number}: the record has none"));
+            Vec::new()
+        });
+        let source = spot.source(moment, 2);
+        Ok(Self { thread: spot.thread.clone(), frame: spot.frame.clone(), source, locals, gaps })
     }
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::looking::{At, look};
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::View;
@@ -82,7 +82,12 @@ impl Command for Memory {
     const NAME: &'static str = "memory";
     const ALIASES: &'static [&'static str] = &["mem"];
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Bytes;
+
+    fn past(&self) -> Past {
+        if self.words.first().is_some_and(|word| word == "read") { Past::Reads } else { Past::Changes }
+    }
 
     async fn run(self, cx: Context) -> Result<Bytes, Failure> {
         let live = cx.session()?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::{Value, json};
 
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::render::{Page, Render, quoted};
@@ -48,6 +48,7 @@ impl Render for ModuleList {
 impl Command for Modules {
     const NAME: &'static str = "modules";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = ModuleList;
 
     async fn run(self, cx: Context) -> Result<ModuleList, Failure> {

@@ -5,12 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::{Context, Live, Part, lock};
 use crate::output::{self, Chunk};
 use crate::render::{Page, Render, quoted_lines};
 use crate::session::Stream;
+use crate::store::replay::Moment;
 
 /// The most a reply carries.
 const MAX_REPLY: usize = 32 * 1024;
@@ -61,6 +62,9 @@ pub struct Text {
     pub cleared: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub followed: bool,
+    /// More was printed than the record has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }
 
 impl Render for Text {
@@ -78,6 +82,9 @@ impl Render for Text {
             page.line("forgotten");
         } else if !self.followed {
             page.line("nothing new");
+        }
+        if self.incomplete {
+            page.line("… more was printed than is recorded");
         }
     }
 }
@@ -109,7 +116,15 @@ impl Output {
         // Counted from what stayed: a cut inside a character moves on to its end.
         let shown: usize = chunks.iter().map(|chunk| chunk.text.len()).sum();
         let left_out = (total - shown) as u64;
-        Text { chunks, dropped: part.dropped, left_out, end: part.end, cleared: false, followed: false }
+        Text {
+            chunks,
+            dropped: part.dropped,
+            left_out,
+            end: part.end,
+            cleared: false,
+            followed: false,
+            incomplete: false,
+        }
     }
 
     async fn follow(&self, cx: &Context, live: &Live) -> Result<Text, Failure> {
@@ -135,7 +150,15 @@ impl Output {
             }
         }
         live.mark_read(&cx.caller);
-        Ok(Text { chunks: Vec::new(), dropped: 0, left_out: 0, end: at, cleared: false, followed: true })
+        Ok(Text {
+            chunks: Vec::new(),
+            dropped: 0,
+            left_out: 0,
+            end: at,
+            cleared: false,
+            followed: true,
+            incomplete: false,
+        })
     }
 }
 
@@ -169,6 +192,8 @@ fn tail(chunks: Vec<Chunk>, lines: usize) -> Vec<Chunk> {
 impl Command for Output {
     const NAME: &'static str = "output";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Told;
+    const AT_END: bool = true;
     type Output = Text;
 
     async fn run(self, cx: Context) -> Result<Text, Failure> {
@@ -187,6 +212,16 @@ impl Command for Output {
             live.mark_read(&cx.caller);
             text.cleared = true;
         }
+        Ok(text)
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<Text, Failure> {
+        if self.clear {
+            return Err(Failure::refused("a record is not changed: its output stays"));
+        }
+        // Whoever reads a record has seen none of it.
+        let mut text = self.text(moment.output.since(self.since.unwrap_or(0)));
+        text.incomplete = moment.output_ends;
         Ok(text)
     }
 

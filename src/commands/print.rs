@@ -5,12 +5,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::looking::{At, Extent, look, render_value};
-use super::{Command, Group};
+use super::past::{self, Spot};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
-use crate::model::Value;
+use crate::model::number::whole;
+use crate::model::{Value, Variable};
 use crate::render::{Page, Render, quoted};
 use crate::session::{IMPURE, Look, Op, unsupported};
+use crate::store::replay::{Asked, Moment};
 
 /// Show the value of an expression, without side effects where the debugger can tell
 ///
@@ -96,13 +99,11 @@ impl Command for Print {
     const NAME: &'static str = "print";
     const ALIASES: &'static [&'static str] = &["p"];
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Values;
 
     async fn run(self, cx: Context) -> Result<Values, Failure> {
-        let mut expressions = self.expressions;
-        if !self.words.is_empty() {
-            expressions.insert(0, self.words.join(" "));
-        }
+        let expressions = self.all();
         let mut view = self.extent.view();
         view.from = self.from.unwrap_or(0);
         let live = cx.session()?;
@@ -139,9 +140,57 @@ impl Command for Print {
                 }
             }
         }
-        let single = seen.values.len() == 1;
+        self.shown(expressions.into_iter().zip(seen.values.into_iter().map(|(_, value)| value)).collect())
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<Values, Failure> {
+        let spot = Spot::of(moment, &self.at)?;
+        let mut found = Vec::new();
+        for expression in self.all() {
+            let value = self.known(moment, &spot, &expression)?;
+            found.push((expression, value));
+        }
+        self.shown(found)
+    }
+}
+
+impl Print {
+    /// Every expression that is asked for.
+    fn all(&self) -> Vec<String> {
+        let words = (!self.words.is_empty()).then(|| self.words.join(" "));
+        words.into_iter().chain(self.expressions.iter().cloned()).collect()
+    }
+
+    /// A value that the record has: one that was asked for in this frame, or a variable or a part of one.
+    fn known(&self, moment: &Moment, spot: &Spot<'_>, expression: &str) -> Result<Result<Value, String>, Failure> {
+        let missing = || past::missing(moment, &format!("print {expression}"));
+        if self.format == Some(Format::Addr) || self.from.is_some() {
+            return Err(missing());
+        }
+        let same = |asked: &&Asked| {
+            let here = asked.thread == Some(spot.thread.id) && asked.frame == Some(spot.frame.index);
+            here && asked.expression == expression
+        };
+        let deeper = self.extent.full || self.extent.depth.is_some();
+        let fits = |value: &Value| !deeper || value.is_whole();
+        match moment.asked.iter().rev().find(same).map(|asked| &asked.found) {
+            Some(Ok(value)) if fits(value) => return Ok(Ok(value.clone())),
+            Some(Err(message)) => return Ok(Err(message.clone())),
+            _ => {}
+        }
+        past::unchanged(moment, &format!("print {expression}"))?;
+        let locals = spot.locals(moment, "locals").map_err(|_| missing())?;
+        match part_of(&locals, expression) {
+            // A text of its own says what it is; without one it was not read.
+            Some(value) if fits(value) && !(value.deeper && value.text.is_empty()) => Ok(Ok(value.clone())),
+            _ => Err(missing()),
+        }
+    }
+
+    fn shown(&self, found: Vec<(String, Result<Value, String>)>) -> Result<Values, Failure> {
+        let single = found.len() == 1;
         let mut values = Vec::new();
-        for (expression, (_, value)) in expressions.into_iter().zip(seen.values) {
+        for (expression, value) in found {
             let result = value.and_then(|value| match self.format {
                 Some(format) => reformat(value, format),
                 None => Ok(value),
@@ -170,6 +219,27 @@ impl Command for Print {
     }
 }
 
+/// A variable, or a part of one that was read with it: `p`, `p.x`, `p->x`, `xs[2]`, `d['a']`.
+fn part_of<'a>(locals: &'a [Variable], expression: &str) -> Option<&'a Value> {
+    let named = |variables: &'a [Variable], name: &str| variables.iter().find(|variable| variable.name == name);
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let end = expression.find(|c| !is_word(c)).unwrap_or(expression.len());
+    let (name, mut rest) = expression.split_at(end);
+    let mut value = &named(locals, name)?.value;
+    while !rest.is_empty() {
+        let (part, after) = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']')?,
+            None => {
+                let inner = rest.strip_prefix("->").or_else(|| rest.strip_prefix('.'))?;
+                inner.split_at(inner.find(|c| !is_word(c)).unwrap_or(inner.len()))
+            }
+        };
+        let child = named(&value.children, part).or_else(|| named(&value.children, &format!("[{part}]")))?;
+        (value, rest) = (&child.value, after);
+    }
+    Some(value)
+}
+
 fn address_of(expression: &str) -> String {
     if expression.starts_with('&') { expression.to_string() } else { format!("&({expression})") }
 }
@@ -180,7 +250,7 @@ fn reformat(mut value: Value, format: Format) -> Result<Value, String> {
     if format == Format::Str || format == Format::Addr {
         return Ok(value);
     }
-    let Some(number) = number(&value.text) else {
+    let Some(number) = whole(&value.text) else {
         return Err(format!("{} is no whole number", value.text));
     };
     let bits = width(&kind, number);
@@ -191,29 +261,6 @@ fn reformat(mut value: Value, format: Format) -> Result<Value, String> {
         _ => number.to_string(),
     };
     Ok(value)
-}
-
-/// The number at the beginning of a value's text: `42`, `-1`, `0x2a`, `97 'a'`, `'a'`, `True`.
-fn number(text: &str) -> Option<i128> {
-    match text {
-        "true" | "True" => return Some(1),
-        "false" | "False" => return Some(0),
-        _ => {}
-    }
-    if let Some(rest) = text.strip_prefix('\'') {
-        let mut chars = rest.chars();
-        return match (chars.next()?, chars.as_str()) {
-            ('\\', "0'") => Some(0),
-            ('\\', "n'") => Some(10),
-            (c, "'") => Some(i128::from(u32::from(c))),
-            _ => None,
-        };
-    }
-    let word = text.split_whitespace().next()?;
-    match word.strip_prefix("0x") {
-        Some(hex) => i128::from_str_radix(hex, 16).ok(),
-        None => word.parse().ok(),
-    }
 }
 
 /// The bits of a type, to write a negative number as the machine holds it.
@@ -234,6 +281,32 @@ mod tests {
     fn shown(text: &str, kind: &str, format: Format) -> Result<String, String> {
         let value = Value { text: text.into(), kind: Some(kind.into()), ..Value::default() };
         reformat(value, format).map(|value| value.text)
+    }
+
+    #[test]
+    fn a_part_of_a_variable_is_found_by_its_path() {
+        let leaf = |name: &str, text: &str| Variable {
+            name: name.into(),
+            value: Value { text: text.into(), ..Value::default() },
+            change: None,
+        };
+        let of = |name: &str, children: Vec<Variable>| Variable {
+            name: name.into(),
+            value: Value { children, ..Value::default() },
+            change: None,
+        };
+        let locals = [
+            leaf("i", "3"),
+            of("p", vec![leaf("x", "1"), of("xs", vec![leaf("[0]", "7")])]),
+            of("d", vec![leaf("'a'", "5")]),
+        ];
+        let text = |path: &str| part_of(&locals, path).map(|value| value.text.clone());
+        for (path, found) in [("i", "3"), ("p.x", "1"), ("p->x", "1"), ("p.xs[0]", "7"), ("d['a']", "5")] {
+            assert_eq!(text(path).as_deref(), Some(found), "{path}");
+        }
+        for path in ["j", "i + 1", "p.y", "p.xs[1]", "p.xs[0", "", "p.", "p x", "[0]"] {
+            assert_eq!(text(path), None, "{path}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::render::{Page, Render, cut_json, quoted_lines};
@@ -42,6 +42,7 @@ impl Render for Said {
 impl Command for Raw {
     const NAME: &'static str = "raw";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Changes;
     type Output = Said;
 
     async fn run(self, cx: Context) -> Result<Said, Failure> {

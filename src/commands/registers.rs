@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::looking::{At, look};
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::{Variable, View};
@@ -41,6 +41,7 @@ impl Command for Registers {
     const NAME: &'static str = "registers";
     const ALIASES: &'static [&'static str] = &["regs"];
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = RegisterList;
 
     async fn run(self, cx: Context) -> Result<RegisterList, Failure> {

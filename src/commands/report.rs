@@ -9,6 +9,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lines::source_of;
+pub use super::lines::{Source, source_at};
 use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::{
@@ -103,17 +105,6 @@ pub struct Report {
     pub propagate: Option<u8>,
 }
 
-/// Lines around a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Source {
-    pub file: String,
-    /// The line the arrow points at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub current: Option<u32>,
-    pub first: u32,
-    pub lines: Vec<String>,
-}
-
 /// Output since the last reply. Debuggee text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Printed {
@@ -166,6 +157,7 @@ impl Report {
     #[must_use]
     pub fn from_outcome(cx: &Context, live: &Live, outcome: Outcome, view: View) -> Self {
         let mut report = Self { output: printed(&live.unread(&cx.caller)), ..Self::held(live) };
+        report.notes.extend(live.journal.as_ref().and_then(crate::store::Journal::take_trouble));
         match outcome {
             Outcome::Stopped(stop) => {
                 report.state = SessionState::Stopped;
@@ -209,9 +201,15 @@ impl Report {
     #[must_use]
     pub fn held(live: &Live) -> Self {
         let snapshot = live.handle.snapshot.borrow().clone();
+        Self { pid: snapshot.pid, ..Self::in_state(snapshot.state) }
+    }
+
+    /// A program of which no more is known.
+    #[must_use]
+    pub fn in_state(state: SessionState) -> Self {
         Self {
-            state: snapshot.state,
-            pid: snapshot.pid,
+            state,
+            pid: None,
             stop: None,
             source: None,
             ending: None,
@@ -256,46 +254,6 @@ pub fn printed(part: &Part) -> Option<Printed> {
         }
     }
     (all != Printed::default()).then_some(all)
-}
-
-/// The lines around the frame a stop is shown at. A stop in the same function again needs fewer.
-fn source_of(stop: &Stop, view: View) -> Option<Source> {
-    let frame = stop.frames.iter().find(|frame| frame.index == stop.frame)?;
-    let context = if stop.same_function && view.context == View::default().context { 1 } else { view.context };
-    source_at(frame, context)
-}
-
-#[must_use]
-pub fn source_at(frame: &Frame, context: u32) -> Option<Source> {
-    let (file, line) = (frame.file.as_ref()?, frame.line?);
-    let text = std::fs::read(file).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let first = line.saturating_sub(context).max(1);
-    window(file, &text, first, line.saturating_add(context), Some(line))
-}
-
-/// Lines `first..=last` of a text.
-#[must_use]
-pub fn window(file: &str, text: &str, first: u32, last: u32, current: Option<u32>) -> Option<Source> {
-    let skip = usize::try_from(first).ok()?.checked_sub(1)?;
-    let count = usize::try_from(last.checked_sub(first)?).ok()? + 1;
-    let lines: Vec<String> = text.lines().skip(skip).take(count).map(Into::into).collect();
-    (!lines.is_empty()).then(|| Source { file: file.into(), current, first, lines })
-}
-
-impl Render for Source {
-    fn render(&self, page: &mut Page) {
-        let last = self.first as usize + self.lines.len() - 1;
-        let width = last.to_string().len();
-        for (offset, line) in self.lines.iter().enumerate() {
-            let number = self.first as usize + offset;
-            let arrow = if self.current.is_some_and(|current| current as usize == number) { '>' } else { ' ' };
-            let text = quoted_lines(line.trim_end());
-            let (text, cut) = crate::render::cut(&text, 160);
-            let dots = if cut > 0 { "…" } else { "" };
-            page.line(format!("{arrow}{number:>width$} {text}{dots}").trim_end());
-        }
-    }
 }
 
 impl Render for Report {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{Report, WaitArgs};
 use super::start::{LaunchArgs, launch_all};
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::View;
@@ -31,6 +31,7 @@ pub struct Run {
 impl Command for Run {
     const NAME: &'static str = "run";
     const GROUP: Group = Group::Sessions;
+    const PAST: Past = Past::Apart;
     const SPAWNS: bool = true;
     type Output = Report;
 

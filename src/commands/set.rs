@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::eval::Evaluated;
 use super::looking::At;
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::View;
@@ -27,6 +27,7 @@ pub struct Set {
 impl Command for Set {
     const NAME: &'static str = "set";
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Changes;
     type Output = Evaluated;
 
     async fn run(self, cx: Context) -> Result<Evaluated, Failure> {

@@ -1,16 +1,20 @@
 //! `source`: lines of a file.
 
+use std::path::Path;
+
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lines::{Source as Lines, window};
 use super::looking::{At, look};
-use super::report::{Source as Lines, window};
-use super::{Command, Group};
+use super::past::{Spot, source_text};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::{Context, places};
-use crate::model::Place;
+use crate::model::{Frame, Place};
 use crate::session::Op;
+use crate::store::replay::Moment;
 
 /// Show source lines: around a place, the current line, or the whole current function
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -36,41 +40,62 @@ impl Command for Source {
     const NAME: &'static str = "source";
     const ALIASES: &'static [&'static str] = &["list", "l"];
     const GROUP: Group = Group::Looking;
+    const PAST: Past = Past::Reads;
     type Output = Lines;
 
     async fn run(self, cx: Context) -> Result<Lines, Failure> {
-        let context = self.context.unwrap_or(4).min(500);
         let (file, line, current) = match &self.place {
-            Some(text) => match places::resolve(text, &cx.caller.cwd)?.place {
-                Place::Line { file, line } => (file, line, None),
-                other => {
-                    return Err(Failure::usage(format!("`{other}` names no file")).hint("bugeye source FILE:LINE"));
-                }
-            },
+            Some(text) => named(text, &cx.caller.cwd)?,
             None => {
                 let seen = look(&cx, Op::Look(self.at.look(crate::model::View::default()))).await?;
-                let frame = seen.frames.first().ok_or_else(|| Failure::refused("the frame can't be read"))?;
-                match (&frame.file, frame.line) {
-                    (Some(file), Some(line)) => (file.clone(), line, Some(line)),
-                    _ => {
-                        return Err(Failure::refused(format!("{} has no source lines", frame.function))
-                            .hint("look at its caller: bugeye up"));
-                    }
-                }
+                of_frame(seen.frames.first().ok_or_else(|| Failure::refused("the frame can't be read"))?)?
             }
         };
         let bytes = std::fs::read(&file).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Failure::not_found(format!("there is no file {file}")),
             _ => Failure::io(format!("read {file}"), &error),
         })?;
-        let text = String::from_utf8_lossy(&bytes);
+        self.lines(&file, &String::from_utf8_lossy(&bytes), line, current)
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<Lines, Failure> {
+        let (file, line, current) = match &self.place {
+            Some(text) => named(text, &std::env::current_dir().unwrap_or_else(|_| "/".into()))?,
+            None => of_frame(Spot::of(moment, &self.at)?.frame)?,
+        };
+        let text = source_text(moment, &file)?;
+        Ok(Lines { note: text.note, ..self.lines(&file, &text.text, line, current)? })
+    }
+}
+
+impl Source {
+    fn lines(&self, file: &str, text: &str, line: u32, current: Option<u32>) -> Result<Lines, Failure> {
+        let context = self.context.unwrap_or(4).min(500);
         let (first, last) = if self.function {
-            extent(&text, line)
+            extent(text, line)
         } else {
             (line.saturating_sub(context).max(1), line.saturating_add(context))
         };
-        window(&file, &text, first, last, current)
-            .ok_or_else(|| Failure::not_found(format!("{file} has no line {line}")))
+        window(file, text, first, last, current).ok_or_else(|| Failure::not_found(format!("{file} has no line {line}")))
+    }
+}
+
+/// The file and line of a place that was named.
+fn named(text: &str, cwd: &Path) -> Result<(String, u32, Option<u32>), Failure> {
+    match places::resolve(text, cwd)?.place {
+        Place::Line { file, line } => Ok((file, line, None)),
+        other => Err(Failure::usage(format!("`{other}` names no file")).hint("bugeye source FILE:LINE")),
+    }
+}
+
+/// The file and line of a frame, which is the current one.
+fn of_frame(frame: &Frame) -> Result<(String, u32, Option<u32>), Failure> {
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => Ok((file.clone(), line, Some(line))),
+        _ => {
+            Err(Failure::refused(format!("{} has no source lines", frame.function))
+                .hint("look at its caller: bugeye up"))
+        }
     }
 }
 

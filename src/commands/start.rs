@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::Report;
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::hub::attach::Aim;
@@ -224,6 +224,7 @@ pub async fn launch_all(cx: &Context, args: LaunchArgs, run: Option<Wait>, view:
 impl Command for Start {
     const NAME: &'static str = "start";
     const GROUP: Group = Group::Sessions;
+    const PAST: Past = Past::Apart;
     const SPAWNS: bool = true;
     type Output = Report;
 

@@ -1,16 +1,17 @@
-//! `status` and `sessions`: what there is, read without asking anyone.
+//! `status`: what a session is doing, read without asking anyone.
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::{ending_line, reason_line};
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::{Ending, Reason, SessionState};
 use crate::platform;
 use crate::render::{Page, Render, quoted};
+use crate::store::replay::Moment;
 use crate::store::write::now_ms;
 
 /// Show the state of the session: never waits behind another command
@@ -31,6 +32,9 @@ pub struct SessionLine {
     pub adapter: String,
     /// Milliseconds since 1970.
     pub started: u64,
+    /// The time of this answer.
+    #[serde(default)]
+    pub now: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +56,9 @@ pub struct SessionLine {
     pub ending: Option<Ending>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
+    /// What the recording lacks, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_trouble: Option<String>,
 }
 
 impl SessionLine {
@@ -71,6 +78,7 @@ impl SessionLine {
             cwd: live.blueprint.cwd.to_string_lossy().into_owned(),
             adapter: live.via(),
             started: live.started,
+            now: now_ms(),
             reason: snapshot.reason,
             function: snapshot.function,
             file: snapshot.file,
@@ -81,6 +89,38 @@ impl SessionLine {
             waiting_for_input: waiting,
             ending: snapshot.ending,
             recording: live.record.clone(),
+            recording_trouble: live.journal.as_ref().and_then(crate::store::Journal::trouble),
+        }
+    }
+
+    /// As it was at a moment of its record.
+    #[must_use]
+    pub fn at(moment: &Moment) -> Self {
+        let head = &moment.head;
+        let stop = moment.stood.as_ref().map(|stood| &stood.stop);
+        let top = stop.and_then(|stop| stop.frames.iter().find(|frame| frame.index == stop.frame));
+        let hits = moment.breakpoints.values().filter_map(|report| report.binding.as_ref());
+        Self {
+            id: head.alias.clone(),
+            name: head.name.clone(),
+            state: moment.state,
+            pid: moment.pid,
+            command: head.words.clone(),
+            cwd: head.cwd.to_string_lossy().into_owned(),
+            adapter: moment.via.clone().unwrap_or_else(|| head.adapter.clone()),
+            started: head.started,
+            now: moment.ts,
+            reason: stop.map(|stop| stop.reason.clone()),
+            function: top.map(|frame| frame.function.clone()),
+            file: top.and_then(|frame| frame.file.clone()),
+            line: top.and_then(|frame| frame.line),
+            thread: stop.map(|stop| stop.thread.id),
+            stops: moment.stops,
+            hits: hits.map(|binding| binding.hits).sum(),
+            waiting_for_input: false,
+            ending: moment.ending.clone(),
+            recording: Some(head.id.clone()),
+            recording_trouble: None,
         }
     }
 
@@ -105,7 +145,7 @@ impl SessionLine {
             parts.push(format!("pid {pid}"));
         }
         parts.push(format!("stops {}, hits {}", self.stops, self.hits));
-        let age = now_ms().saturating_sub(self.started) / 1000;
+        let age = self.now.saturating_sub(self.started) / 1000;
         parts.push(format!("started {age} s ago"));
         let (command, cut) = (quoted(&self.command.join(" ")), 60);
         let (shown, left) = crate::render::cut(&command, cut);
@@ -119,52 +159,24 @@ impl Render for SessionLine {
     fn render(&self, page: &mut Page) {
         let text = self.text(page);
         page.line(text);
+        if let Some(trouble) = &self.recording_trouble {
+            page.line(format!("note: {}", quoted(trouble)));
+        }
     }
 }
 
 impl Command for Status {
     const NAME: &'static str = "status";
     const GROUP: Group = Group::Sessions;
+    const PAST: Past = Past::Reads;
+    const AT_END: bool = true;
     type Output = SessionLine;
 
     async fn run(self, cx: Context) -> Result<SessionLine, Failure> {
         Ok(SessionLine::of(&*cx.session()?))
     }
-}
 
-/// List the sessions
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
-pub struct Sessions {
-    /// Ended ones too.
-    #[arg(long)]
-    #[serde(default)]
-    pub all: bool,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct SessionList {
-    pub sessions: Vec<SessionLine>,
-}
-
-impl Render for SessionList {
-    fn render(&self, page: &mut Page) {
-        if self.sessions.is_empty() {
-            page.line("no sessions; start one: bugeye start ./program");
-        }
-        for session in &self.sessions {
-            session.render(page);
-        }
-    }
-}
-
-impl Command for Sessions {
-    const NAME: &'static str = "sessions";
-    const GROUP: Group = Group::Sessions;
-    type Output = SessionList;
-
-    async fn run(self, cx: Context) -> Result<SessionList, Failure> {
-        let all = cx.hub.sessions();
-        let wanted = all.iter().filter(|live| self.all || live.state().is_live());
-        Ok(SessionList { sessions: wanted.map(|live| SessionLine::of(live)).collect() })
+    fn recorded(self, moment: &Moment) -> Result<SessionLine, Failure> {
+        Ok(SessionLine::at(moment))
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{Report, WaitArgs};
 use super::start::{LaunchArgs, launch};
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::{Failure, Kind};
 use crate::hub::launch::{Blueprint, variable};
 use crate::hub::{Context, places};
@@ -116,6 +116,7 @@ impl Test {
 impl Command for Test {
     const NAME: &'static str = "test";
     const GROUP: Group = Group::Sessions;
+    const PAST: Past = Past::Apart;
     const SPAWNS: bool = true;
     type Output = Report;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::report::parse_seconds;
 use super::start::LaunchArgs;
 use super::traced::{Form, Traced};
-use super::{Command, Group};
+use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::launch::variable;
 use crate::hub::trace::{Limits, Plan, trace};
@@ -20,7 +20,7 @@ use crate::model::{Place, Point, View};
 use crate::render::{Page, quoted_json};
 use crate::session::{MAX_POINTS, Op, Wait};
 use crate::trace::told::HitLine;
-use crate::trace::{Seen, shape};
+use crate::trace::{Seen, picture, shape};
 
 /// Frames of the way to a hit.
 const FRAMES: u32 = 8;
@@ -61,6 +61,14 @@ pub struct Trace {
     #[arg(long, value_name = "N")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hits: Option<u64>,
+    /// Tell no more calls than this (default 1000).
+    #[arg(long, value_name = "N", requires = "calls")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_calls: Option<u64>,
+    /// When so many calls were told, let the program go on to its end.
+    #[arg(long)]
+    #[serde(default)]
+    pub to_end: bool,
     /// End it after this time (default 60s).
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +110,7 @@ pub struct Trace {
     #[arg(long)]
     #[serde(default)]
     pub jsonl: bool,
-    /// Draw the values over the hits into this file (SVG).
+    /// Draw the values over the hits into this file (.svg or .png).
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plot: Option<String>,
@@ -192,7 +200,11 @@ impl Trace {
             limits: self.limits(&cx)?,
             alone,
             calls: self.calls.clone(),
-            most_calls: if self.calls.is_empty() { 0 } else { self.max_hits.unwrap_or(CALLS).clamp(1, MOST_CALLS) },
+            most_calls: match self.calls.is_empty() {
+                true => 0,
+                false => self.max_calls.or(self.max_hits).unwrap_or(CALLS).clamp(1, MOST_CALLS),
+            },
+            to_end: self.to_end,
             stream: match form {
                 Form::Csv => Some(shape::csv),
                 Form::Jsonl => Some(jsonl),
@@ -216,7 +228,8 @@ impl Trace {
         traced.check()?;
         if let Some(file) = &self.plot {
             let path = cx.caller.cwd.join(file);
-            std::fs::write(&path, shape::plot(&traced.places))
+            let draw = picture::form(file).unwrap_or(|picture| picture::svg(picture).into_bytes());
+            std::fs::write(&path, draw(&shape::picture(&traced.places)))
                 .map_err(|error| Failure::io(format!("write {}", path.display()), &error))?;
             traced.notes.push(format!("plotted in {file}"));
         }
@@ -301,6 +314,7 @@ fn jsonl(seen: &Seen, points: &[Point]) -> Value {
 impl Command for Trace {
     const NAME: &'static str = "trace";
     const GROUP: Group = Group::Running;
+    const PAST: Past = Past::Apart;
     const SPAWNS: bool = true;
     const CANCELS: bool = true;
     type Output = Traced;

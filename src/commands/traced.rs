@@ -69,6 +69,9 @@ pub struct Traced {
     /// Where all hits are, one JSON array a line, when they are not all told here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The record of the session, for `diff` and `events`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     #[serde(default)]
@@ -173,6 +176,7 @@ impl Traced {
             way: run.way.into(),
             seconds: run.took.as_secs_f64(),
             file,
+            record: live.record.clone(),
             notes,
             form,
             timed_out: matches!(run.end, Some(End::Time(_))),
@@ -366,13 +370,9 @@ fn within<T: Serialize>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The file stays only where it holds more than the reply does.
+/// The file, where it holds more than the reply does.
 fn file_of(path: &Path, whole: bool) -> Option<String> {
-    if whole {
-        let _ = std::fs::remove_file(path);
-        return None;
-    }
-    path.is_file().then(|| path.to_string_lossy().into_owned())
+    (!whole && path.is_file()).then(|| path.to_string_lossy().into_owned())
 }
 
 /// At most so many hits as are read.

@@ -4,7 +4,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Done, Group};
+use super::{Command, Done, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 
@@ -19,6 +19,7 @@ pub struct Use {
 impl Command for Use {
     const NAME: &'static str = "use";
     const GROUP: Group = Group::Sessions;
+    const PAST: Past = Past::Apart;
     type Output = Done;
 
     async fn run(self, cx: Context) -> Result<Done, Failure> {

@@ -120,7 +120,10 @@ async fn refuse(writer: &Writer, id: u64, failure: Failure) {
 
 /// Writes one line with one call. A client that is gone is noticed by the reader.
 async fn write(writer: &Writer, line: &Line) {
-    let mut bytes = encode(line);
+    write_bytes(writer, encode(line)).await;
+}
+
+async fn write_bytes(writer: &Writer, mut bytes: Vec<u8>) {
     bytes.push(b'\n');
     let _ = writer.lock().await.write_all(&bytes).await;
 }
@@ -148,6 +151,7 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
     let (id, name, who) = (request.id, request.cmd.clone(), request.ctx.who.clone());
     log::payload(|| format!("{who} #{id} {name} {}", request.args));
     let mut told = None;
+    let mut asked = None;
     let answer = match name.as_str() {
         "hello" => Answer::new(Ok(hello(&server))),
         "lease" => {
@@ -158,14 +162,21 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
         "records" => Answer::new(Ok(records(&server, &request).await)),
         "shutdown" => Answer::new(shutdown(&server, &request.args, &mut told).await),
         _ if request.v != PROTOCOL => Answer::new(Err(mismatch(request.v))),
-        _ => carry_out(&server, request, &writer, cancelled).await,
+        _ => carry_out(&server, request, &writer, cancelled, &mut asked).await,
     };
     if name != "hello" {
         let outcome = answer.error.as_ref().map_or("ok".to_string(), |failure| format!("{:?}", failure.kind));
         log::info(format!("{who} #{id} {name}: {outcome}, {} ms", started.elapsed().as_millis()));
     }
     log::payload(|| format!("{who} #{id} {name} -> {}", serde_json::to_string(&answer).unwrap_or_default()));
-    write(&writer, &Line::Final(Final { id, answer })).await;
+    let line = Line::Final(Final { id, answer });
+    let bytes = encode(&line);
+    if let (Some(asked), Line::Final(Final { answer, .. })) = (asked, line) {
+        // What was answered has happened: it is in the records before anybody reads the answer.
+        asked.answered(answer);
+        asked.settled().await;
+    }
+    write_bytes(&writer, bytes).await;
     if let Some(told) = told {
         let _ = told.send(());
     }
@@ -209,9 +220,11 @@ impl Drop for Lease {
 /// so far is in them.
 async fn records(server: &Server, request: &Request) -> Value {
     server.hub.flush().await;
-    let meant = server.hub.meant(&request.ctx).ok().and_then(|live| live.record.clone());
+    let meant = server.hub.meant(&request.ctx).ok();
+    let live = meant.as_ref().is_some_and(|live| live.state().is_live());
+    let meant = meant.and_then(|live| live.record.clone());
     let all: Vec<String> = server.hub.sessions().iter().filter_map(|live| live.record.clone()).collect();
-    json!({ "meant": meant, "all": all, "state": server.hub.paths.state })
+    json!({ "meant": meant, "live": live, "all": all, "state": server.hub.paths.state })
 }
 
 /// Who this daemon is; answered whatever protocol the client speaks.
@@ -246,16 +259,18 @@ async fn shutdown(server: &Server, args: &Value, told: &mut Option<oneshot::Send
     Ok(json!({ "pid": std::process::id(), "sessions": sessions }))
 }
 
-async fn carry_out(server: &Server, request: Request, writer: &Writer, cancelled: CancellationToken) -> Answer {
+async fn carry_out(
+    server: &Server,
+    request: Request,
+    writer: &Writer,
+    cancelled: CancellationToken,
+    told: &mut Option<Arc<Asked>>,
+) -> Answer {
     let Some(Run::Daemon(run)) = (server.find)(&request.cmd).map(|entry| entry.run) else {
         return Answer::new(Err(Failure::usage(format!("the daemon has no command \"{}\"", request.cmd))
             .hint("a daemon of another version may be running: `bugeye daemon stop`")));
     };
-    match server.hub.config.refresh() {
-        Ok(true) => server.hub.config.register_adapters(),
-        Ok(false) => {}
-        Err(failure) => log::warn(format!("the settings stay as they were: {failure}")),
-    }
+    refresh(server);
     let (stream, mut parts) = mpsc::channel(PARTS);
     let about = Arc::default();
     let hub = Arc::clone(&server.hub);
@@ -278,9 +293,18 @@ async fn carry_out(server: &Server, request: Request, writer: &Writer, cancelled
         write(writer, &to_line(request.id, part)).await;
     }
     let mut answer = Answer::new(result);
-    asked.answered(answer.error.as_ref());
+    *told = Some(asked);
     (answer.session, answer.via) = about.lock().unwrap_or_else(PoisonError::into_inner).clone();
     answer
+}
+
+/// Reads the settings again, where they have changed.
+pub(super) fn refresh(server: &Server) {
+    match server.hub.config.refresh() {
+        Ok(true) => server.hub.config.register_adapters(),
+        Ok(false) => {}
+        Err(failure) => log::warn(format!("the settings stay as they were: {failure}")),
+    }
 }
 
 fn to_line(id: u64, part: Part) -> Line {
@@ -292,7 +316,7 @@ fn to_line(id: u64, part: Part) -> Line {
 }
 
 /// A defect in one command ends that command, not everybody's sessions.
-async fn guarded(mut running: Running) -> Result<Value, Failure> {
+pub(super) async fn guarded(mut running: Running) -> Result<Value, Failure> {
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
         Ok(poll) => poll,
         Err(_) => Poll::Ready(Err(Failure::internal("the command met a defect of Bugeye")

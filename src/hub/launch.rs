@@ -220,7 +220,12 @@ impl Hub {
         let held_of = Foreign::of(&choice.target);
         let mut session = Session::new(adapter, choice.target, stdio, limits);
         session.set_version(found.version.clone());
-        let journal = self.record(cx, alias, project, &blueprint, &session);
+        let mut notes = choice.notes;
+        let journal = self.record(cx, alias, project, &blueprint, &session).unwrap_or_else(|failure| {
+            crate::log::warn(failure.to_string());
+            notes.push(format!("this session is not recorded: {failure}"));
+            None
+        });
         let record = journal.as_ref().map(|journal| journal.id().to_string());
         let (spent, spends) = mpsc::unbounded_channel();
         let handle = runner::start(runner::Parts {
@@ -247,7 +252,7 @@ impl Hub {
             handle,
             stdin: (launched && stdin_file.is_none()).then(|| stdio_dir.join("stdin")),
             held_of,
-            notes: choice.notes,
+            notes,
             // What was waited for is there: starting again means the same.
             blueprint: match blueprint.aim {
                 Aim::WaitFor { name, .. } => Blueprint { aim: Aim::Named(name), ..blueprint },
@@ -267,7 +272,7 @@ impl Hub {
         project: &Path,
         blueprint: &Blueprint,
         session: &Session,
-    ) -> Option<Journal> {
+    ) -> Result<Option<Journal>, Failure> {
         let daemon = std::process::id();
         let mut about = json!({
             "alias": alias,
@@ -282,13 +287,14 @@ impl Hub {
             "daemon": { "pid": daemon, "start": crate::platform::start_time(daemon) },
         });
         let logged = Config::logs_events(Some(&blueprint.env));
-        let recorder = self.recorder.as_ref()?;
-        let journal = recorder.create(&about, logged).map_err(|failure| crate::log::warn(failure.to_string())).ok()?;
+        let Some(recorder) = &self.recorder else { return Ok(None) };
+        recorder.set_redacts(self.config.redact());
+        let journal = recorder.create(&about, logged)?;
         if let Some(about) = about.as_object_mut() {
             about.remove("daemon");
         }
         journal.append("session.start", None, about);
-        Some(journal)
+        Ok(Some(journal))
     }
 
     /// `--adapter`, then `BUGEYE_ADAPTER`, then the configured default if it serves the language, then by language: the

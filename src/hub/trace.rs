@@ -1,13 +1,13 @@
 //! Running a program for what is seen at places: arm, let go, listen, until it ends or enough was seen.
 
+mod tail;
+
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -20,7 +20,8 @@ use crate::session::{Answer, Look, Op, Outcome, Resume, Wait};
 use crate::store::Journal;
 use crate::trace::calls::Calls;
 use crate::trace::sink::Record;
-use crate::trace::{Collector, Seen, sink};
+use crate::trace::{Collector, Seen};
+use tail::Tail;
 
 /// How often a hook's file is looked at.
 const LOOKING: Duration = Duration::from_millis(25);
@@ -60,6 +61,8 @@ pub struct Plan {
     /// Globs over functions whose calls are told, and how many calls at most.
     pub calls: Vec<String>,
     pub most_calls: u64,
+    /// The program goes on when these were told.
+    pub to_end: bool,
     pub frames: u32,
     /// A hook may be used where there is one.
     pub hooks: bool,
@@ -101,7 +104,7 @@ pub struct Course {
     /// It was a program's own session, which ends with it.
     pub alone: bool,
     pub took: Duration,
-    /// Where all hits are, in the form of [`sink`].
+    /// Where all hits are, in the form of [`crate::trace::sink`].
     pub file: PathBuf,
     pub unreadable: u64,
 }
@@ -130,10 +133,11 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
     live.handle.collect(hits);
     let folder = cx.hub.paths.state.join("sessions").join(live.record.as_deref().unwrap_or(&live.alias));
     let path = unused(&folder);
+    let tail = Tail::new(cx, live, &plan, path.clone());
     let hook = Hook {
         // Changes come by stops; what a hook writes meanwhile could not be put in order with them.
         allowed: plan.hooks && plan.watched.is_empty(),
-        sink: path.to_string_lossy().into_owned(),
+        sink: tail.sink().to_string_lossy().into_owned(),
         most: plan.limits.most,
         frames: plan.frames,
         calls: plan.calls.clone(),
@@ -152,7 +156,6 @@ pub async fn trace(cx: &Context, live: &Arc<Live>, plan: Plan) -> Result<Course,
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         journal.append("trace", None, json!({ "file": file, "points": points, "calls": plan.calls, "way": way }));
     }
-    let tail = Tail { path: path.clone(), file: None, own: None, reader: sink::Reader::new(&live.adapter.quirks) };
     let collector = Collector::new(plan.points.iter().chain(&plan.watched).cloned().collect());
     let now = Instant::now();
     let mut intake = Intake {
@@ -346,7 +349,7 @@ impl Intake<'_> {
     }
 
     fn enough_calls(&self) -> Option<End> {
-        let most = self.plan.most_calls;
+        let most = if self.plan.to_end { 0 } else { self.plan.most_calls };
         (most > 0 && self.calls.list.len() as u64 >= most)
             .then(|| End::Enough(format!("{most} {} seen", if most == 1 { "call was" } else { "calls were" })))
     }
@@ -438,46 +441,6 @@ impl Intake<'_> {
         self.tail.write(&hit);
         self.take(hit).await;
         true
-    }
-}
-
-/// The file of all hits: read as a hook makes it grow, or written here.
-struct Tail {
-    path: PathBuf,
-    file: Option<tokio::fs::File>,
-    own: Option<(std::fs::File, sink::Writer)>,
-    reader: sink::Reader,
-}
-
-impl Tail {
-    /// The next records; none at the end of what is written so far.
-    async fn read(&mut self) -> Option<Vec<Record>> {
-        if self.own.is_some() {
-            return None;
-        }
-        if self.file.is_none() {
-            self.file = tokio::fs::File::open(&self.path).await.ok();
-        }
-        let file = self.file.as_mut()?;
-        let mut buffer = vec![0; PIECE];
-        let read = file.read(&mut buffer).await.ok().filter(|read| *read > 0)?;
-        let mut records = Vec::new();
-        self.reader.feed(buffer.get(..read)?, |record| records.push(record));
-        Some(records)
-    }
-
-    /// Writes down a hit that no hook has.
-    fn write(&mut self, hit: &Hit) {
-        if self.own.is_none() {
-            let mut options = std::fs::OpenOptions::new();
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let file = options.append(true).create(true).open(&self.path);
-            self.own = file.ok().map(|file| (file, sink::Writer::default()));
-        }
-        if let Some((file, writer)) = &mut self.own {
-            // A disk that is full costs the file, not the trace.
-            let _ = file.write_all(writer.lines(hit).as_bytes());
-        }
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Event {
 }
 
 /// Every type of event that the record of a program has.
-pub const EVENT_TYPES: [&str; 15] = [
+pub const EVENT_TYPES: [&str; 16] = [
     "session.start",
     "session.end",
     "state",
@@ -36,6 +36,7 @@ pub const EVENT_TYPES: [&str; 15] = [
     "thread",
     "trace",
     "hit",
+    "source",
     "eval",
     "command",
     "command.result",

@@ -27,6 +27,13 @@ pub struct Value {
 }
 
 impl Value {
+    /// Whether all of it is here: nothing was cut, left out or not gone down to.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let all = !self.more && !self.deeper && self.hidden == 0 && self.cut == 0;
+        all && self.children.iter().all(|child| child.value.is_whole())
+    }
+
     /// The value on one line, children included.
     #[must_use]
     pub fn flat(&self) -> String {

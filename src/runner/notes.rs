@@ -2,11 +2,12 @@
 //! what becomes of breakpoints.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
 use crate::failure::Failure;
-use crate::model::{Binding, Breakpoint, BreakpointReport, Value};
+use crate::model::{Binding, Breakpoint, BreakpointReport, Value, View};
 use crate::render::cut;
 use crate::session::{Answer, Op};
 
@@ -18,7 +19,8 @@ const MAX_TEXT: usize = 8000;
 pub(super) enum Asked {
     /// `eval`, `set` and `raw`: what the record has of the question.
     One(Json),
-    Several(Vec<String>),
+    /// The expressions of a look, and its view where that is not the usual one.
+    Several(Vec<String>, Option<View>),
 }
 
 impl Asked {
@@ -27,7 +29,10 @@ impl Asked {
             Op::Evaluate { expression, .. } => Some(Self::One(json!({ "expression": expression }))),
             Op::Set { target, value, .. } => Some(Self::One(json!({ "expression": target, "set": value }))),
             Op::Raw(text) => Some(Self::One(json!({ "raw": text }))),
-            Op::Look(look) if !look.expressions.is_empty() => Some(Self::Several(look.expressions.clone())),
+            Op::Look(look) if !look.expressions.is_empty() => {
+                let view = Some(look.view).filter(|view| *view != View::default());
+                Some(Self::Several(look.expressions.clone(), view))
+            }
             _ => None,
         }
     }
@@ -42,20 +47,33 @@ impl Asked {
             }
             (Self::One(asked), Err(failure)) => vec![(None, joined(asked, error(&failure.message)))],
             (Self::One(asked), Ok(_)) => vec![(None, asked)],
-            (Self::Several(_), Ok(Answer::Seen(seen))) => {
+            (Self::Several(_, view), Ok(Answer::Seen(seen))) => {
                 let told = seen.values.iter().map(|(expression, found)| {
-                    let asked = json!({ "expression": expression, "frame": seen.frame });
+                    let mut asked = json!({ "expression": expression, "frame": seen.frame });
+                    if let Some(view) = view {
+                        asked["view"] = json!(view);
+                    }
                     (Some(seen.thread.id), joined(asked, found.as_ref().map_or_else(|text| error(text), value)))
                 });
                 told.collect()
             }
-            (Self::Several(expressions), Err(failure)) => {
+            (Self::Several(expressions, _), Err(failure)) => {
                 let told = |expression| (None, joined(json!({ "expression": expression }), error(&failure.message)));
                 expressions.into_iter().map(told).collect()
             }
-            (Self::Several(_), Ok(_)) => Vec::new(),
+            (Self::Several(..), Ok(_)) => Vec::new(),
         }
     }
+}
+
+/// The source file that a stop is shown in, which the record keeps as it is.
+pub(super) fn shown_file<'a>(kind: &str, data: &'a Json) -> Option<&'a Path> {
+    if kind != "stopped" {
+        return None;
+    }
+    let index = usize::try_from(data.get("frame")?.as_u64()?).ok()?;
+    let file = data.get("frames")?.get(index)?.get("file")?.as_str()?;
+    Some(Path::new(file)).filter(|file| file.is_absolute())
 }
 
 fn joined(mut asked: Json, answer: Json) -> Json {

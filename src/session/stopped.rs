@@ -10,10 +10,12 @@ use super::look::{Locals, Look, Seen};
 use super::reasons::exception_name;
 use super::{Answer, Effect, Outcome, Pending, Session, Standing, Timer};
 use crate::dap::types::{self, StoppedBody, read};
-use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, View};
+use crate::model::{Breakpoint, Change, Reason, SessionState, Stop, Target, ThreadInfo, View};
 
 /// How long a `continued` event may lag behind the answer to the resume it announces.
 const SETTLING: std::time::Duration = std::time::Duration::from_millis(150);
+/// Threads that a stop is recorded with; with more there are none.
+const RECORDED_THREADS: usize = 64;
 
 impl Session {
     pub(super) fn on_stopped(&mut self, body: &Json) {
@@ -443,25 +445,44 @@ impl Session {
             }
         }
         self.before = Some((function, super::texts(&locals)));
-        let stop = Stop {
+        let mut stop = Stop {
             number: standing.number,
             reason,
             thread: seen.thread,
             frame: seen.frame,
-            more_frames: seen.more_frames || seen.frames.len() > at + shown,
-            frames: seen.frames.into_iter().take(at + shown).collect(),
+            more_frames: seen.more_frames,
+            frames: seen.frames,
             locals,
             same_function,
             condition_failed: standing.condition_failed.clone(),
             gaps: seen.gaps,
         };
-        standing.report = Some(Box::new(stop.clone()));
-        self.record("stopped", Some(stop.thread.id), json!(stop));
+        self.record_stop(&stop);
+        stop.more_frames |= stop.frames.len() > at + shown;
+        stop.frames.truncate(at + shown);
+        if let Some(standing) = &mut self.standing {
+            standing.report = Some(Box::new(stop.clone()));
+        }
         self.out.push(Effect::Drain);
         for waiter in std::mem::take(&mut self.waiters) {
             self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
             self.answer(waiter.op, Ok(Answer::Outcome(Outcome::Stopped(Box::new(stop.clone())))));
         }
+    }
+}
+
+impl Session {
+    /// The record has what was read for the stop, shown or not: all frames, and the threads by name.
+    fn record_stop(&mut self, stop: &Stop) {
+        let mut data = json!(stop);
+        let named = |thread: &types::Thread| ThreadInfo { id: thread.id, name: self.thread_name(thread.id) };
+        let threads: Vec<ThreadInfo> = self.threads.iter().take(RECORDED_THREADS).map(named).collect();
+        if self.threads.len() <= RECORDED_THREADS {
+            data["threads"] = json!(threads);
+        }
+        // By now its version is known.
+        data["via"] = json!(self.via());
+        self.record("stopped", Some(stop.thread.id), data);
     }
 }
 

@@ -3,11 +3,12 @@
 //! A reader only ever reads files, so however slow it is, it holds up no session.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::{blobs, lifecycle};
 use crate::model::Event;
 use crate::platform;
 use crate::wire::MAX_LINE;
@@ -19,6 +20,8 @@ const PIECE: usize = 256 * 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Head {
+    /// The format's number.
+    pub v: u32,
     pub id: String,
     /// The name it had while it was live (`s1`), which a later daemon gives anew.
     pub alias: String,
@@ -27,9 +30,13 @@ pub struct Head {
     pub cwd: PathBuf,
     pub project: PathBuf,
     pub who: String,
+    /// The adapter's id.
+    pub adapter: String,
     /// Milliseconds since 1970.
     pub started: u64,
     pub daemon: Daemon,
+    /// It was made elsewhere, and given.
+    pub imported: Option<Imported>,
     #[serde(skip)]
     pub folder: PathBuf,
 }
@@ -40,6 +47,16 @@ pub struct Head {
 pub struct Daemon {
     pub pid: u32,
     pub start: Option<u64>,
+}
+
+/// Where a record came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Imported {
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// The id it had there.
+    pub from: String,
 }
 
 impl Head {
@@ -53,9 +70,13 @@ impl Head {
         Some(head)
     }
 
-    /// Whether anybody may still write to it.
+    /// Whether anybody may still write to it: its lock tells. One without a lock was made by an earlier version.
     #[must_use]
     pub fn is_written(&self) -> bool {
+        lifecycle::is_held(&self.folder).unwrap_or_else(|| self.is_daemon_alive())
+    }
+
+    fn is_daemon_alive(&self) -> bool {
         self.daemon.start.is_some() && platform::start_time(self.daemon.pid) == self.daemon.start
     }
 
@@ -86,9 +107,11 @@ pub fn root(state: &Path) -> PathBuf {
 #[must_use]
 pub fn folders(state: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root(state)).into_iter().flatten().flatten();
-    // Not through a link: what is below it is somebody else's.
+    // Not through a link: what is below it is somebody else's. With a dot before its name it is on its way out.
+    let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let is_hidden = |entry: &std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
     let mut folders: Vec<PathBuf> =
-        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect();
+        entries.filter(|entry| is_folder(entry) && !is_hidden(entry)).map(|entry| entry.path()).collect();
     folders.sort();
     folders
 }
@@ -104,6 +127,9 @@ pub fn heads(state: &Path) -> Vec<Head> {
 pub struct Tail {
     path: PathBuf,
     file: Option<File>,
+    /// How far it is read, and where the last whole line ends.
+    at: u64,
+    ended: u64,
     /// The beginning of a line whose end is not written yet.
     torn: Vec<u8>,
     /// The line is too long to be one of ours, and is passed over.
@@ -116,7 +142,38 @@ impl Tail {
     /// The events of a record, from its first.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
-        Self { path: folder.join("events.jsonl"), file: None, torn: Vec::new(), skipping: false, unreadable: 0 }
+        Self::since(folder, 0)
+    }
+
+    /// The events of one file.
+    #[must_use]
+    pub fn of_file(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), ..Self::since(path, 0) }
+    }
+
+    /// The events from the first that begins after this byte.
+    #[must_use]
+    pub fn since(folder: &Path, at: u64) -> Self {
+        let path = folder.join("events.jsonl");
+        Self { path, file: None, at, ended: at, torn: Vec::new(), skipping: at > 0, unreadable: 0 }
+    }
+
+    /// How many bytes of whole lines there are so far, and how many in all.
+    #[must_use]
+    pub fn position(&self) -> (u64, u64) {
+        (self.ended, self.at)
+    }
+
+    /// The events of a record that come after so many bytes, which end with a line.
+    #[must_use]
+    pub fn beyond(folder: &Path, bytes: u64) -> Self {
+        Self { skipping: false, ..Self::since(folder, bytes) }
+    }
+
+    /// How many bytes of whole lines were read, from the beginning.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.ended
     }
 
     /// The next events, each with its line; none at the end of what is written so far. A line that is not whole yet is
@@ -124,7 +181,10 @@ impl Tail {
     pub fn read(&mut self) -> io::Result<Option<Vec<(Event, String)>>> {
         if self.file.is_none() {
             match File::open(&self.path) {
-                Ok(file) => self.file = Some(file),
+                Ok(mut file) => {
+                    file.seek(SeekFrom::Start(self.at))?;
+                    self.file = Some(file);
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -132,6 +192,7 @@ impl Tail {
         let Some(file) = &mut self.file else { return Ok(None) };
         let searched = self.torn.len();
         let read = file.by_ref().take(PIECE as u64).read_to_end(&mut self.torn)?;
+        self.at += read as u64;
         if read == 0 {
             return Ok(None);
         }
@@ -143,9 +204,12 @@ impl Tail {
             from = end + 1;
             match serde_json::from_str(&line) {
                 _ if std::mem::take(&mut self.skipping) => self.unreadable += 1,
-                Ok(event) => events.push((event, line)),
+                Ok(event) => events.push((self.completed(event, &line), line)),
                 Err(_) => self.unreadable += 1,
             }
+        }
+        if from > 0 {
+            self.ended = self.at - self.torn.len() as u64 + from as u64;
         }
         self.torn.drain(..from);
         if self.torn.len() > MAX_LINE {
@@ -153,6 +217,16 @@ impl Tail {
             self.skipping = true;
         }
         Ok(Some(events))
+    }
+
+    /// The event with what was set apart from it.
+    fn completed(&self, mut event: Event, line: &str) -> Event {
+        if line.contains(blobs::MARK)
+            && let Some(folder) = self.path.parent()
+        {
+            blobs::restore(folder, &mut event.data);
+        }
+        event
     }
 }
 
@@ -186,6 +260,11 @@ mod tests {
         file.write_all(format!("{rest}nonsense\n{}", line(3)).as_bytes()).unwrap();
         assert_eq!(numbers(&mut tail), Some(vec![2, 3]));
         assert_eq!(tail.unreadable, 1);
+        file.write_all(b"torn").unwrap();
+        assert_eq!(numbers(&mut tail), Some(vec![]));
+        let whole = 3 * line(1).len() + "nonsense\n".len();
+        assert_eq!(tail.bytes(), whole as u64);
+        assert_eq!(numbers(&mut Tail::beyond(folder.path(), line(1).len() as u64)), Some(vec![2, 3]));
     }
 
     #[test]

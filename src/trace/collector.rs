@@ -77,7 +77,7 @@ pub struct Collector {
 impl Collector {
     #[must_use]
     pub fn new(points: Vec<Point>) -> Self {
-        let course = |text: &String| Course { expression: text.clone(), stride: 1, ..Course::default() };
+        let course = |text: &String| Course::new(text);
         let of = |point: &Point| (point.id, (0, point.expressions.iter().map(course).collect()));
         let courses = points.iter().map(of).collect();
         Self { points, total: 0, courses, first: Vec::new(), newest: VecDeque::new(), marked: BTreeMap::new() }
@@ -149,6 +149,11 @@ impl Collector {
 }
 
 impl Course {
+    #[must_use]
+    pub fn new(expression: &str) -> Self {
+        Self { expression: expression.into(), stride: 1, ..Self::default() }
+    }
+
     /// Takes the next value; answers what it stands out for.
     fn take(&mut self, text: &str, missing: bool) -> [Option<Mark>; 2] {
         if missing {
@@ -164,19 +169,24 @@ impl Course {
             let nth = u32::try_from(self.changes).unwrap_or(u32::MAX);
             return [(changed && nth <= MARKS).then_some(Mark::Change(nth)), None];
         };
-        self.sample(number);
         let extreme = match (self.least, self.most) {
             (Some(least), _) if number < least => Some(Mark::Least),
             (_, Some(most)) if number > most => Some(Mark::Most),
             _ => None,
         };
+        self.number(number);
         let negative = number < 0.0;
         let turned = self.numbers > 1 && negative != self.was_negative;
         self.was_negative = negative;
         self.signs += u32::from(turned);
+        [extreme, (turned && self.signs <= MARKS).then_some(Mark::Sign(self.signs))]
+    }
+
+    /// Takes the next number.
+    pub fn number(&mut self, number: f64) {
+        self.sample(number);
         self.least = Some(self.least.map_or(number, |least| least.min(number)));
         self.most = Some(self.most.map_or(number, |most| most.max(number)));
-        [extreme, (turned && self.signs <= MARKS).then_some(Mark::Sign(self.signs))]
     }
 
     fn sample(&mut self, number: f64) {

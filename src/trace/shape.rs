@@ -1,9 +1,10 @@
-//! The forms a trace is told in: feedback maps, CSV, a spark line, a plot.
+//! The forms a trace is told in: feedback maps, CSV, a spark line, a picture.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::picture::{Mark, Picture};
 use super::told::{HitLine, PlaceLine};
 use super::{Course, Seen};
 use crate::model::Point;
@@ -80,7 +81,9 @@ fn columns(points: &[Point]) -> Vec<&str> {
     names
 }
 
-fn field(text: &str) -> String {
+/// A text as a field of comma-separated values, on one line.
+#[must_use]
+pub fn field(text: &str) -> String {
     let text = quoted(text);
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
@@ -105,53 +108,30 @@ pub fn spark(course: &Course, width: usize) -> String {
         .collect()
 }
 
-/// Values over hits, one line for each expression with numbers, as an SVG picture.
+/// Values over hits, one line for each expression with numbers.
 #[must_use]
-pub fn plot(places: &[PlaceLine]) -> String {
-    const COLOURS: [&str; 6] = ["#3465a4", "#cc0000", "#4e9a06", "#75507b", "#c17d11", "#06989a"];
+pub fn picture(places: &[PlaceLine]) -> Picture {
     let (width, height, left, top) = (800.0, 120.0, 60.0, 24.0);
     let courses: Vec<(&str, &Course)> = places
         .iter()
         .flat_map(|place| place.courses.iter().map(|course| (place.place.as_str(), course)))
         .filter(|(_, course)| !course.samples.is_empty())
         .collect();
-    let total = (height + 40.0) * courses.len().max(1) as f64 + 10.0;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{total}\" font-family=\"monospace\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        width + left + 20.0
-    );
+    let mut marks = Vec::new();
     for (index, (place, course)) in courses.iter().enumerate() {
         let base = top + (height + 40.0) * index as f64;
         let (least, most) = (course.least.unwrap_or_default(), course.most.unwrap_or_default());
         let span = if most > least { most - least } else { 1.0 };
         let step = width / (course.samples.len().max(2) - 1) as f64;
-        let points: Vec<String> = course
-            .samples
-            .iter()
-            .enumerate()
-            .map(|(at, value)| {
-                format!("{:.1},{:.1}", left + at as f64 * step, base + height - (value - least) / span * height)
-            })
-            .collect();
-        let _ = write!(
-            out,
-            "<text x=\"{left}\" y=\"{:.0}\">{} at {}</text>\n<text x=\"4\" y=\"{:.0}\">{most}</text>\n<text x=\"4\" y=\"{:.0}\">{least}</text>\n\
-             <rect x=\"{left}\" y=\"{base}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#ddd\"/>\n\
-             <polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\" points=\"{}\"/>\n",
-            base - 6.0,
-            xml(&course.expression),
-            xml(place),
-            base + 10.0,
-            base + height,
-            COLOURS[index % COLOURS.len()],
-            points.join(" ")
-        );
+        let point =
+            |(at, value): (usize, &f64)| (left + at as f64 * step, base + height - (value - least) / span * height);
+        let text = |x: f64, y: f64, text: String| Mark::Text { x, y, text };
+        marks.push(text(left, base - 6.0, format!("{} at {place}", course.expression)));
+        marks.push(text(4.0, base + 10.0, most.to_string()));
+        marks.push(text(4.0, base + height, least.to_string()));
+        marks.push(Mark::Frame { x: left, y: base, width, height });
+        marks.push(Mark::Line { colour: index, points: course.samples.iter().enumerate().map(point).collect() });
     }
-    out.push_str("</svg>\n");
-    out
-}
-
-fn xml(text: &str) -> String {
-    quoted(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let total = (height + 40.0) * courses.len().max(1) as f64 + 10.0;
+    Picture { width: width + left + 20.0, height: total, marks }
 }

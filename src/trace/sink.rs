@@ -28,6 +28,8 @@ use crate::session::{Told, first_lines};
 
 /// Texts up to this length are shown whole.
 const SHORT: usize = 200;
+/// No hook writes a longer line; what is longer is passed over.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// One thing that a hook has told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub struct Reader {
     quirks: &'static Quirks,
     /// A line that is not complete yet.
     rest: Vec<u8>,
+    /// The line is too long, and is passed over to its end.
+    skipping: bool,
     threads: HashMap<i64, String>,
     ways: HashMap<u64, Arc<[HitFrame]>>,
     /// Lines that could not be read.
@@ -57,7 +61,13 @@ impl Reader {
     /// For hooks of the adapter that has these quirks.
     #[must_use]
     pub fn new(quirks: &'static Quirks) -> Self {
-        Self { quirks, rest: Vec::new(), threads: HashMap::new(), ways: HashMap::new(), unreadable: 0 }
+        Self { quirks, rest: Vec::new(), skipping: false, threads: HashMap::new(), ways: HashMap::new(), unreadable: 0 }
+    }
+
+    /// The name of a thread, as far as it was told.
+    #[must_use]
+    pub fn thread(&self, number: i64) -> Option<&str> {
+        self.threads.get(&number).map(String::as_str)
     }
 
     /// Takes more bytes; each record in them is told.
@@ -66,7 +76,9 @@ impl Reader {
         for end in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at) {
             let line = &bytes[from..end];
             from = end + 1;
-            if self.rest.is_empty() {
+            if std::mem::take(&mut self.skipping) {
+                self.unreadable += 1;
+            } else if self.rest.is_empty() {
                 self.line(line, &mut tell);
             } else {
                 let mut whole = std::mem::take(&mut self.rest);
@@ -74,7 +86,13 @@ impl Reader {
                 self.line(&whole, &mut tell);
             }
         }
-        self.rest.extend_from_slice(&bytes[from..]);
+        if !self.skipping {
+            self.rest.extend_from_slice(&bytes[from..]);
+        }
+        if self.rest.len() > LONGEST_LINE {
+            self.rest = Vec::new();
+            self.skipping = true;
+        }
     }
 
     fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Record)) {
@@ -310,6 +328,18 @@ mod tests {
             assert_eq!((hits[1].point, hits[1].micros, hits[1].frames.len()), (2, 300, 0));
             assert_eq!(reader.unreadable, 1);
         }
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_kept_for_ever() {
+        let mut reader = Reader::new(&Quirks::PLAIN);
+        let mut hits = 0;
+        for _ in 0..20 {
+            reader.feed(&[b'x'; 1 << 20], |_| hits += 1);
+            assert!(reader.rest.len() <= LONGEST_LINE);
+        }
+        reader.feed(b"y\n[2,300,8,0,[]]\n", |_| hits += 1);
+        assert_eq!((hits, reader.unreadable), (1, 1));
     }
 
     #[test]

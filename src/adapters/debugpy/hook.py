@@ -330,6 +330,7 @@ def make(path, most, depth):
             if "/debugpy/" in file or (frames_of.get(code) or known_frame(frame))[1]:
                 return False
             own = not file.startswith(library) and not file.startswith("<")
+            own = own and "/site-packages/" not in file and "/dist-packages/" not in file
             qualified = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
             whole = "%s.%s" % (frame.f_globals.get("__name__", ""), qualified)
             for glob, match, anywhere in names:
