@@ -103,7 +103,8 @@ fn a_live_record_is_given_up_to_now() {
     assert!(before.starts_with(&copied) && copied.contains("session.start"), "{copied}");
     // The copy is not the session.
     has(&bug.ok(&["-s", &id, "status"]), &["running"]);
-    bug.run(&["-s", &again, "status"]).fails(3, "there is no session");
+    has(&bug.run(&["-s", &again, "status"]).stderr, &["from the record", &again]);
+    bug.run(&["-s", &again, "pause"]).fails(1, "is a record");
 }
 
 #[test]
