@@ -35,6 +35,7 @@ use serde_json::{Value as Json, json};
 
 pub use breakpoints::{MAX_POINTS, UNTIL_ID};
 pub use gather::IMPURE;
+pub use inspect::{check_thread, check_thrown};
 pub use look::{Locals, Look, Scope, Seen};
 use pending::{Config, Pending};
 pub use trace::FULL;

@@ -258,7 +258,7 @@ fn what_can_t_be_compared_is_said_with_the_way_out() {
     run.fails(3, "has no stops and no hits, so there is nothing to compare");
     has(&run.stderr, &["hint: record places: bugeye trace --at", "bugeye trace --calls '*' -- COMMAND"]);
     let run = bug.run(&["diff", "bare", "nosuch"]);
-    run.fails(3, "there is no record `nosuch`");
+    run.fails(3, "there is no session and no record `nosuch`");
     has(&run.stderr, &[&format!(": {}", program(C))]);
     bug.run(&["diff", "last~7", "last"]).fails(3, "there is no `last~7`: this folder has 1 record");
     bug.run(&["diff", "bare@1", "bare"]).fails(2, "a run can't be compared with a stop");

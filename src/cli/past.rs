@@ -11,7 +11,8 @@ use crate::commands::{Entry, Past, past_of};
 use crate::failure::{Failure, Kind};
 use crate::paths::Paths;
 use crate::render::quoted_lines;
-use crate::store::read::{self, Head};
+use crate::store::named;
+use crate::store::read::Head;
 use crate::store::replay::{Moment, When};
 use crate::wire::{Answer, Origin};
 
@@ -86,9 +87,12 @@ impl Asked<'_> {
     }
 
     fn named(&self) -> Option<Answer> {
-        let name = self.session?;
-        let head = read::heads(&self.paths.state).into_iter().rev().find(|head| head.is_called(name))?;
-        Some(self.answer(head))
+        match named::named(&self.paths.state, self.session?, self.cwd) {
+            Ok(head) => Some(self.answer(head)),
+            // One of several was meant.
+            Err(failure) if failure.kind == Kind::Usage => Some(Answer::new(Err(failure))),
+            Err(_) => None,
+        }
     }
 
     fn answer(&self, head: Head) -> Answer {

@@ -160,7 +160,8 @@ impl Command for Backtrace {
             gaps: Vec::new(),
         };
         if spot.stop.more_frames && all.len() <= shown {
-            stack.gaps.push(format!("the callers of frame {}: the record has {} frames", all.len() - 1, all.len()));
+            let last = all.last().map_or(0, |frame| frame.index);
+            stack.gaps.push(format!("the callers of frame {last}: the record has {} frames", all.len()));
         }
         let mut stacks = [stack];
         fit(&mut stacks, if self.extent.full { FULL_REPLY } else { REPLY });

@@ -4,11 +4,12 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Group, Past};
+use super::{Command, Group, Past, past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::render::{Page, Render, quoted_lines};
-use crate::session::{Answer, Op};
+use crate::session::{Answer, Op, check_thrown};
+use crate::store::replay::Moment;
 
 /// Show the exception or signal the program stopped on: type, message, stack, cause
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -55,5 +56,10 @@ impl Command for Exception {
             }
             other => Err(Failure::internal(format!("an unexpected answer: {other:?}"))),
         }
+    }
+
+    fn recorded(self, moment: &Moment) -> Result<Thrown, Failure> {
+        check_thrown(&past::standing(moment)?.reason)?;
+        Err(past::missing(moment, Self::NAME))
     }
 }

@@ -151,16 +151,18 @@ impl ValueLine {
         }
     }
 
-    fn render(&self, page: &mut Page) {
+    /// `text` is how a hit has it: what is worth 1 may have been written `True`.
+    fn render(&self, text: Option<&Json>, page: &mut Page) {
         let name = quoted(&self.course.expression);
         let (least, most) = (self.course.least, self.course.most);
         if let (Some(least), Some(most), Some(mean)) = (least, most, self.mean) {
             if least >= most && self.texts.is_empty() {
-                return page.line(format!("  {name}: always {least}"));
+                let always = text.map_or_else(|| least.to_string(), shown);
+                return page.line(format!("  {name}: always {always}"));
             }
             let spark = shape::spark(&self.course, SPARK);
             let spark = if spark.is_empty() { String::new() } else { format!("{spark} ") };
-            let none = if self.texts.is_empty() { String::new() } else { format!(", {} no numbers", self.count()) };
+            let none = if self.texts.is_empty() { String::new() } else { format!(", {} not a number", self.count()) };
             page.line(format!("  {name} {spark}{least}..{most}, mean {}{none}", rounded(mean)));
             return;
         }
@@ -197,8 +199,8 @@ impl Local for Hits {
         let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let project = project_of(&cwd);
         let here = cx.session.is_none() && !self.all_projects;
-        let scope =
-            Scope { project: here.then(|| project.to_string_lossy().into_owned()), session: cx.session.clone() };
+        let session = cx.session.as_ref().map(|_| events::chosen(cx)).transpose()?.map(|head| head.id);
+        let scope = Scope { project: here.then(|| project.to_string_lossy().into_owned()), session };
         if let Some(file) = &self.plot {
             form(file)?;
         }
@@ -356,6 +358,12 @@ impl SeenThere {
         }
     }
 
+    /// A value as the first hit that is shown with it has it.
+    fn text_of(&self, value: &ValueLine) -> Option<&Json> {
+        let at = self.table.columns.iter().skip(BESIDE).position(|name| *name == value.course.expression)?;
+        self.table.rows.iter().filter_map(|row| row.get(BESIDE + at)).find(|cell| !cell.is_null())
+    }
+
     fn head(&self, page: &mut Page) {
         let (place, function) = self.places.first().cloned().unwrap_or_default();
         let function =
@@ -392,7 +400,7 @@ impl Render for SeenThere {
             Kind::Trend => {
                 self.head(page);
                 for value in &self.values {
-                    value.render(page);
+                    value.render(self.text_of(value), page);
                     if let (Some(first), Some(last)) = (value.first, value.last) {
                         page.line(format!("  first {first}, last {last}"));
                     }
@@ -400,7 +408,7 @@ impl Render for SeenThere {
             }
             Kind::Hits => {
                 self.head(page);
-                self.values.iter().for_each(|value| value.render(page));
+                self.values.iter().for_each(|value| value.render(self.text_of(value), page));
                 self.rows(page);
             }
         }

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::hub::asked::bound;
 use crate::model::{Frame, SessionState, Stop, ThreadInfo, Variable};
 use crate::render::{cut, quoted};
+use crate::session::check_thread;
 use crate::store::blobs;
 use crate::store::replay::{self, Answered, Moment};
 use crate::store::sources::Text;
@@ -179,6 +180,7 @@ impl<'a> Spot<'a> {
             return Ok(Self { stop, thread: &stop.thread, frame, locals: None, gaps: &[] });
         }
         if thread != stop.thread.id {
+            check_thread(moment.stood.iter().flat_map(|stood| &stood.threads).map(|known| known.id), thread)?;
             return Err(missing(moment, &format!("thread {thread}")));
         }
         if stop.more_frames {

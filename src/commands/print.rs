@@ -183,7 +183,10 @@ impl Print {
         match part_of(&locals, expression) {
             // A text of its own says what it is; without one it was not read.
             Some(value) if fits(value) && !(value.deeper && value.text.is_empty()) => Ok(Ok(value.clone())),
-            _ => Err(missing()),
+            _ => match root(&locals, expression) {
+                Some(whole) => Err(missing().hint(format!("as it was read there: print {}", whole.name))),
+                None => Err(missing()),
+            },
         }
     }
 
@@ -222,10 +225,8 @@ impl Print {
 /// A variable, or a part of one that was read with it: `p`, `p.x`, `p->x`, `xs[2]`, `d['a']`.
 fn part_of<'a>(locals: &'a [Variable], expression: &str) -> Option<&'a Value> {
     let named = |variables: &'a [Variable], name: &str| variables.iter().find(|variable| variable.name == name);
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-    let end = expression.find(|c| !is_word(c)).unwrap_or(expression.len());
-    let (name, mut rest) = expression.split_at(end);
-    let mut value = &named(locals, name)?.value;
+    let whole = root(locals, expression)?;
+    let (mut value, mut rest) = (&whole.value, &expression[whole.name.len()..]);
     while !rest.is_empty() {
         let (part, after) = match rest.strip_prefix('[') {
             Some(inner) => inner.split_once(']')?,
@@ -238,6 +239,16 @@ fn part_of<'a>(locals: &'a [Variable], expression: &str) -> Option<&'a Value> {
         (value, rest) = (&child.value, after);
     }
     Some(value)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$')
+}
+
+/// The variable that an expression begins with.
+fn root<'a>(locals: &'a [Variable], expression: &str) -> Option<&'a Variable> {
+    let end = expression.find(|c| !is_word(c)).unwrap_or(expression.len());
+    locals.iter().find(|variable| variable.name == expression[..end])
 }
 
 fn address_of(expression: &str) -> String {

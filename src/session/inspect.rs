@@ -8,7 +8,7 @@ use super::reasons::without_note;
 use super::{Answer, ExceptionReport, FrameChoice, OpId, Pending, Session, ThreadLine};
 use crate::dap::types::{self, ExceptionDetails, read};
 use crate::failure::Failure;
-use crate::model::{SessionState, ThreadInfo};
+use crate::model::{Reason, SessionState, ThreadInfo};
 use crate::render::quoted;
 
 /// Threads whose places are asked for one by one.
@@ -19,6 +19,27 @@ const MAX_PLACES: usize = 64;
 pub(super) struct ThreadList {
     lines: Vec<ThreadLine>,
     open: usize,
+}
+
+/// A thread that is asked for must exist, where it is known which do.
+pub fn check_thread(mut threads: impl Iterator<Item = i64> + Clone, id: i64) -> Result<(), Failure> {
+    let mut known = threads.clone().take(20).map(|thread| thread.to_string()).peekable();
+    if known.peek().is_none() || threads.any(|thread| thread == id) {
+        return Ok(());
+    }
+    let known: Vec<String> = known.collect();
+    Err(Failure::not_found(format!("there is no thread {id}"))
+        .hint(format!("threads: {}", known.join(", ")))
+        .hint("with their places: bugeye threads"))
+}
+
+/// An exception is only told where the program stopped for one.
+pub fn check_thrown(reason: &Reason) -> Result<(), Failure> {
+    if matches!(reason, Reason::Exception { .. } | Reason::Signal { .. }) {
+        return Ok(());
+    }
+    Err(Failure::wrong_state("the program did not stop on an exception or a signal")
+        .hint("stop where one is raised: bugeye catch"))
 }
 
 impl Session {
@@ -38,15 +59,7 @@ impl Session {
         if self.state != SessionState::Stopped || self.standing.is_none() {
             return Err(self.wrong_state());
         }
-        match thread {
-            Some(id) if !self.threads.is_empty() && !self.threads.iter().any(|thread| thread.id == id) => {
-                let known: Vec<String> = self.threads.iter().take(20).map(|thread| thread.id.to_string()).collect();
-                Err(Failure::not_found(format!("there is no thread {id}"))
-                    .hint(format!("threads: {}", known.join(", ")))
-                    .hint("with their places: bugeye threads"))
-            }
-            _ => Ok(()),
-        }
+        thread.map_or(Ok(()), |id| check_thread(self.threads.iter().map(|thread| thread.id), id))
     }
 
     pub(super) fn select(&mut self, op: OpId, thread: Option<i64>, frame: Option<FrameChoice>, mut look: Look) {
@@ -359,14 +372,10 @@ impl Session {
             return self.answer(op, Err(failure));
         }
         let Some(standing) = &self.standing else { return };
-        let thrown =
-            matches!(standing.reason, crate::model::Reason::Exception { .. } | crate::model::Reason::Signal { .. });
-        if !thrown {
-            let failure = Failure::wrong_state("the program did not stop on an exception or a signal")
-                .hint("stop where one is raised: bugeye catch");
+        if let Err(failure) = check_thrown(&standing.reason) {
             return self.answer(op, Err(failure));
         }
-        if let crate::model::Reason::Exception { text } = &standing.reason
+        if let Reason::Exception { text } = &standing.reason
             && self.adapter.quirks.catch_functions.iter().any(|(word, _)| word == text)
         {
             // Stopped by a function of the runtime, which has told the rest on standard error.
@@ -376,8 +385,8 @@ impl Session {
         if self.adapter.natives.why.is_some() || self.adapter.quirks.throws_as_breakpoints {
             // All that can be known was told with the stop.
             let (kind, message) = match &standing.reason {
-                crate::model::Reason::Signal { name, detail } => (name.clone(), detail.clone()),
-                crate::model::Reason::Exception { text } => match text.split_once(": ") {
+                Reason::Signal { name, detail } => (name.clone(), detail.clone()),
+                Reason::Exception { text } => match text.split_once(": ") {
                     Some((kind, message)) => (kind.to_string(), Some(message.to_string())),
                     None => (text.clone(), None),
                 },

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -226,7 +226,8 @@ impl Hits {
     pub fn new(head: &Head, seq: u64, ts: u64, data: &Json) -> Option<(Self, String)> {
         let traced = Traced::deserialize(data).ok()?;
         // A name, not a way out of the folder.
-        if traced.file.is_empty() || traced.file.contains('/') {
+        let is_name = Path::new(&traced.file).components().eq([Component::Normal(traced.file.as_ref())]);
+        if !is_name {
             return None;
         }
         let quirks = adapters::by_name(&head.adapter).map_or(&adapters::ADAPTERS[0].quirks, |adapter| &adapter.quirks);

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lifecycle;
+use super::named::{called, newest_first};
 use super::read::{self, Head};
 use crate::failure::Failure;
 use crate::log;
@@ -162,7 +163,7 @@ pub fn remove_named(state: &Path, names: &[String], dry: bool) -> Result<Outcome
 
 /// The newest record of that name.
 pub fn named(state: &Path, name: &str) -> Result<Head, Failure> {
-    read::heads(state).into_iter().rev().find(|head| head.is_called(name)).ok_or_else(|| {
+    called(&newest_first(state), name).cloned().ok_or_else(|| {
         Failure::not_found(format!("there is no record `{name}`")).hint("which there are: bugeye sessions --all")
     })
 }

@@ -445,7 +445,7 @@ impl Fold {
     fn arrive(&mut self, data: Json) {
         self.moment.forget();
         self.moment.state = SessionState::Stopped;
-        self.moment.stops = data.get("number").and_then(Json::as_u64).unwrap_or(self.moment.stops + 1);
+        self.moment.stops = data.get("number").and_then(Json::as_u64).unwrap_or(self.moment.stops.saturating_add(1));
         self.moment.via = text(&data, "via").or(self.moment.via.take());
         if let Some(Reason::Breakpoint { ids, hit }) = data.get("reason").and_then(read) {
             for id in &ids {

@@ -197,7 +197,7 @@ fn complaint(connection: &Connection, error: rusqlite::Error, limits: Limits) ->
                 .hint("write a SELECT; what there is: bugeye query --schema")
                 .into();
         }
-        _ if message.starts_with("not authorized") => {
+        _ if message.starts_with("not authorized") || message.starts_with("cannot modify") => {
             return Failure::refused(format!("the index can only be read: {message}"))
                 .hint("what there is: bugeye query --schema")
                 .into();

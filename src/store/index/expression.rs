@@ -23,65 +23,102 @@ const OPERATORS: [&str; 21] =
 pub trait Names {
     /// As SQL.
     fn sql(&self, name: &str) -> Option<String>;
+    /// The same, null where it is no number.
+    fn number(&self, name: &str) -> Option<String>;
     /// All of them, those with the most letters first.
     fn all(&self) -> Vec<&str>;
 }
 
+/// A word of an expression.
+#[derive(Debug, PartialEq)]
+enum Word {
+    Name(String),
+    Number(String),
+    /// A comparison that puts in order, where SQLite has every text behind every number.
+    Order(String),
+    /// Computes with numbers, and takes a text for 0.
+    Sum(String),
+    Other(String),
+}
+
 /// An expression over known names, as SQL.
 pub fn translate(text: &str, names: &dyn Names) -> Result<String, Failure> {
-    let mut out = String::new();
-    let mut rest = text;
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
     let mut depth = 0_usize;
-    while let Some(first) = rest.chars().next() {
-        if first.is_whitespace() {
-            rest = &rest[first.len_utf8()..];
-            continue;
-        }
-        let (sql, length) = word(rest, names)?;
-        match sql.as_str() {
-            "(" => depth += 1,
-            ")" => {
+    while !rest.is_empty() {
+        let (word, length) = word(rest, names)?;
+        match &word {
+            Word::Other(sql) if sql == "(" => depth += 1,
+            Word::Other(sql) if sql == ")" => {
                 depth = depth.checked_sub(1).ok_or_else(|| Failure::usage(format!("`{text}` has a `)` too many")))?;
             }
             _ => {}
         }
-        out.push_str(&sql);
-        out.push(' ');
-        rest = &rest[length..];
+        words.push(word);
+        rest = rest[length..].trim_start();
     }
     match depth {
-        _ if out.is_empty() => Err(Failure::usage("there is no expression")),
-        0 => Ok(out.trim_end().to_string()),
-        _ => Err(Failure::usage(format!("`{text}` has a `(` too many"))),
+        _ if words.is_empty() => return Err(Failure::usage("there is no expression")),
+        0 => {}
+        _ => return Err(Failure::usage(format!("`{text}` has a `(` too many"))),
     }
+    let sql = (0..words.len()).filter_map(|at| match &words[at] {
+        Word::Name(name) if meets_number(&words, at) => names.number(name),
+        Word::Name(name) => names.sql(name),
+        Word::Number(sql) | Word::Order(sql) | Word::Sum(sql) | Word::Other(sql) => Some(sql.clone()),
+    });
+    Ok(sql.collect::<Vec<_>>().join(" "))
 }
 
-/// The next word as SQL, and how long it was.
-fn word(rest: &str, names: &dyn Names) -> Result<(String, usize), Failure> {
+/// Whether what a name stands for is computed with, or put in order with what is a number. A text there is an answer of no
+/// hit.
+fn meets_number(words: &[Word], at: usize) -> bool {
+    let (before, after) = words.split_at(at);
+    let after = &after[1..];
+    let sums = |word: Option<&Word>| matches!(word, Some(Word::Sum(_)));
+    let numeric = |words: &mut dyn Iterator<Item = &Word>| {
+        let mut words = words.skip_while(|word| is_passed(word));
+        match words.next() {
+            Some(Word::Number(_)) => true,
+            Some(Word::Name(_)) => sums(words.next()),
+            _ => false,
+        }
+    };
+    let ordered = |word: Option<&Word>| matches!(word, Some(Word::Order(_)));
+    sums(before.last())
+        || sums(after.first())
+        || (ordered(after.first()) && numeric(&mut after[1..].iter()))
+        || (ordered(before.last()) && numeric(&mut before.iter().rev().skip(1)))
+}
+
+/// Signs and parentheses before a number.
+fn is_passed(word: &Word) -> bool {
+    matches!(word, Word::Sum(sign) | Word::Other(sign) if ["(", ")", "+", "-"].contains(&sign.as_str()))
+}
+
+/// The next word, and how long it was.
+fn word(rest: &str, names: &dyn Names) -> Result<(Word, usize), Failure> {
     // An expression that was traced is a name as it is: `self.total`, `d['k']`.
     for name in names.all() {
         let Some(after) = rest.strip_prefix(name) else { continue };
         let goes_on = name.ends_with(is_letter) && after.starts_with(is_letter);
         let is_function = name.chars().all(is_letter) && is_called(after);
-        if !goes_on
-            && !is_function
-            && !name.starts_with(['"', '\''])
-            && let Some(sql) = names.sql(name)
-        {
-            return Ok((sql, name.len()));
+        if !goes_on && !is_function && !name.starts_with(['"', '\'']) && !name.is_empty() {
+            return Ok((Word::Name(name.into()), name.len()));
         }
     }
     let first = rest.chars().next().unwrap_or_default();
     match first {
         '\'' => {
             let length = closed(rest, '\'')?;
-            Ok((rest[..length].to_string(), length))
+            Ok((Word::Other(rest[..length].into()), length))
         }
         '"' | '`' | '[' => {
             let close = if first == '[' { ']' } else { first };
             let length = closed(rest, close)?;
             let name = rest[1..length - 1].replace(&format!("{close}{close}"), &close.to_string());
-            names.sql(&name).map(|sql| (sql, length)).ok_or_else(|| unknown(&name, names))
+            if names.sql(&name).is_some() { Ok((Word::Name(name), length)) } else { Err(unknown(&name, names)) }
         }
         '0'..='9' | '.' => number(rest),
         c if is_letter(c) => {
@@ -90,23 +127,33 @@ fn word(rest: &str, names: &dyn Names) -> Result<(String, usize), Failure> {
             let lower = name.to_ascii_lowercase();
             let known = if is_called(&rest[length..]) {
                 FUNCTIONS.contains(&lower.as_str())
-                    || ["in", "and", "or", "not", "when", "then", "else", "cast"].contains(&lower.as_str())
+                    || ["in", "and", "or", "not", "when", "then", "else", "cast", "between"].contains(&lower.as_str())
             } else {
                 WORDS.contains(&lower.as_str()) || TYPES.contains(&lower.as_str())
             };
-            if known { Ok((lower, length)) } else { Err(unknown(name, names)) }
+            match known {
+                true if lower == "between" => Ok((Word::Order(lower), length)),
+                true => Ok((Word::Other(lower), length)),
+                false => Err(unknown(name, names)),
+            }
         }
-        _ if rest.starts_with("&&") => Ok(("and".into(), 2)),
+        _ if rest.starts_with("&&") => Ok((Word::Other("and".into()), 2)),
         _ if rest.starts_with("||") => Err(Failure::usage("`||` joins texts in SQL").hint("write OR")),
         _ if rest.starts_with("--") || rest.starts_with("/*") => {
             Err(Failure::usage("a comment is no part of an expression").hint("leave a space between two minus signs"))
         }
         '!' if !rest.starts_with("!=") => Err(Failure::usage("`!` is not SQL").hint("write NOT")),
-        other => OPERATORS
-            .iter()
-            .find(|operator| rest.starts_with(**operator))
-            .map(|operator| ((*operator).to_string(), operator.len()))
-            .ok_or_else(|| Failure::usage(format!("`{other}` is no part of an expression"))),
+        other => {
+            let known = OPERATORS.iter().find(|operator| rest.starts_with(**operator));
+            let operator = known.ok_or_else(|| Failure::usage(format!("`{other}` is no part of an expression")))?;
+            let sql = (*operator).to_string();
+            let word = match *operator {
+                "<" | ">" | "<=" | ">=" => Word::Order(sql),
+                "+" | "-" | "*" | "/" | "%" | "&" | "|" | "~" | "<<" | ">>" => Word::Sum(sql),
+                _ => Word::Other(sql),
+            };
+            Ok((word, operator.len()))
+        }
     }
 }
 
@@ -133,7 +180,7 @@ fn closed(rest: &str, close: char) -> Result<usize, Failure> {
     Err(Failure::usage(format!("a `{close}` is missing in `{rest}`")))
 }
 
-fn number(rest: &str) -> Result<(String, usize), Failure> {
+fn number(rest: &str) -> Result<(Word, usize), Failure> {
     let hex = rest.starts_with("0x") || rest.starts_with("0X");
     let mut length = if hex { 2 } else { 0 };
     for c in rest[length..].chars() {
@@ -145,7 +192,7 @@ fn number(rest: &str) -> Result<(String, usize), Failure> {
     }
     let text = &rest[..length];
     let whole = if hex { i64::from_str_radix(&text[2..], 16).is_ok() } else { text.parse::<f64>().is_ok() };
-    if whole { Ok((text.to_string(), length)) } else { Err(Failure::usage(format!("`{text}` is no number"))) }
+    if whole { Ok((Word::Number(text.into()), length)) } else { Err(Failure::usage(format!("`{text}` is no number"))) }
 }
 
 fn unknown(name: &str, names: &dyn Names) -> Failure {
@@ -171,6 +218,10 @@ mod tests {
             columns.iter().find(|(known, _)| *known == name).map(|(_, sql)| (*sql).to_string())
         }
 
+        fn number(&self, name: &str) -> Option<String> {
+            self.sql(name).map(|sql| format!("n{sql}"))
+        }
+
         fn all(&self) -> Vec<&str> {
             vec!["self.total", "d['k']", "thread", "sum", "min", "i"]
         }
@@ -179,9 +230,13 @@ mod tests {
     #[test]
     fn names_become_columns() {
         let cases = [
-            ("sum > 10", "v2 > 10"),
-            ("i in (1, 2) AND sum >= 0x10", "v1 in ( 1 , 2 ) and v2 >= 0x10"),
-            ("self.total - -1.5e-3 < \"sum\"", "v3 - - 1.5e-3 < v2"),
+            ("sum > 10", "nv2 > 10"),
+            ("i in (1, 2) AND sum >= 0x10", "v1 in ( 1 , 2 ) and nv2 >= 0x10"),
+            ("self.total - -1.5e-3 < \"sum\"", "nv3 - - 1.5e-3 < nv2"),
+            ("-(5) < i and (sum) between 1 and 3", "- ( 5 ) < nv1 and ( v2 ) between 1 and 3"),
+            ("sum between (1) and 3", "nv2 between ( 1 ) and 3"),
+            ("i > sum + 1 and sum < 'x'", "nv1 > nv2 + 1 and v2 < 'x'"),
+            ("i > sum or i = 3", "v1 > v2 or v1 = 3"),
             ("d['k'] = 'it''s' && not thread", "v4 = 'it''s' and not th"),
             ("min(i, sum) = min", "min ( v1 , v2 ) = v5"),
             ("sum is not null or i like '%x%'", "v2 is not null or v1 like '%x%'"),

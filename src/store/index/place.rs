@@ -1,6 +1,7 @@
 //! What the index says of one place: which hits are meant, what their values went through, and how often each came.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::path::Path;
 use std::time::Duration;
 
 use super::ask::{Limits, Rows};
@@ -8,6 +9,7 @@ use super::expression::{Names, translate};
 use super::schema::{SHIFT, column, range};
 use super::{Cell, Index, Trouble};
 use crate::failure::Failure;
+use crate::model::UNAVAILABLE;
 use crate::nearest::nearest;
 use crate::trace::Course;
 
@@ -40,8 +42,18 @@ const COLUMNS: [(&str, &str); 11] = [
 pub struct Scope {
     /// Of this project alone.
     pub project: Option<String>,
-    /// One session, by its id or name; of several the newest.
+    /// One session, by its id.
     pub session: Option<String>,
+}
+
+impl Scope {
+    fn sql(&self) -> String {
+        match (&self.session, &self.project) {
+            (Some(id), _) => format!("e.id = {}", literal(id)),
+            (None, Some(project)) => format!("e.project = {}", literal(project)),
+            (None, None) => "1".into(),
+        }
+    }
 }
 
 /// The same place in one session.
@@ -50,6 +62,8 @@ struct Spot {
     key: i64,
     session: String,
     place: String,
+    /// The place with all of its path.
+    whole: String,
     asked: Option<String>,
     function: String,
     layout: i64,
@@ -99,8 +113,14 @@ pub fn literal(text: &str) -> String {
 
 impl Names for Chosen {
     fn sql(&self, name: &str) -> Option<String> {
-        let column = || COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, sql)| (*sql).to_string());
-        self.value(name, 'v').or_else(column)
+        // What could not be read is nothing, and no text.
+        let value = self.value(name, 'v').map(|sql| format!("nullif({sql}, {})", literal(UNAVAILABLE)));
+        value.or_else(|| COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, sql)| (*sql).to_string()))
+    }
+
+    fn number(&self, name: &str) -> Option<String> {
+        let value = self.value(name, 'v').map(|sql| format!("CASE WHEN {sql} < '' THEN {sql} END"));
+        value.or_else(|| self.sql(name))
     }
 
     fn all(&self) -> Vec<&str> {
@@ -168,26 +188,9 @@ impl Chosen {
 }
 
 impl Index {
-    fn scope(&self, scope: &Scope) -> Result<String, Trouble> {
-        if let Some(name) = &scope.session {
-            let is = literal(name);
-            let sql = format!(
-                "SELECT id FROM _session WHERE {is} IN (id, alias, name) ORDER BY started DESC, id DESC LIMIT 1"
-            );
-            let found = self.ask(&sql, Limits::default())?;
-            let Some(id) = found.rows.first().and_then(|row| row[0].as_str()) else {
-                return Err(Failure::not_found(format!("there is no record of a session `{name}`"))
-                    .hint("which there are: bugeye query 'SELECT id, alias, name, command FROM sessions'")
-                    .into());
-            };
-            return Ok(format!("e.id = {}", literal(id)));
-        }
-        Ok(scope.project.as_ref().map_or_else(|| "1".into(), |project| format!("e.project = {}", literal(project))))
-    }
-
     /// The places that were reached, those with the newest sessions first.
     pub fn places(&self, scope: &Scope, most: usize) -> Result<Rows, Trouble> {
-        let scope = self.scope(scope)?;
+        let scope = scope.sql();
         let sql = format!(
             "SELECT s.place AS place, min(s.function) AS function, sum(s.hits) AS hits, count(DISTINCT s.session) AS sessions,
              max(e.id) AS newest FROM _spot s JOIN _session e ON e.key = s.session WHERE {scope} AND s.hits > 0
@@ -199,18 +202,19 @@ impl Index {
     /// The hits of a place: by its key, as it was asked for, by the end of its path, or by its function. `keys` are
     /// what the place may be called in the project.
     pub fn chosen(&self, scope: &Scope, asked: &str, keys: &[String]) -> Result<Chosen, Trouble> {
-        let within = self.scope(scope)?;
+        let within = scope.sql();
         let sql = format!(
-            "SELECT s.key, e.id, s.place, s.asked, s.function, s.layout, s.hits, e.started, coalesce(s.seq, 0)
-             FROM _spot s JOIN _session e ON e.key = s.session WHERE {within} AND s.hits > 0 ORDER BY e.started, e.id, s.seq, s.key"
+            "SELECT s.key, e.id, s.place, s.asked, s.function, s.layout, s.hits, e.started, coalesce(s.seq, 0),
+             e.project FROM _spot s JOIN _session e ON e.key = s.session WHERE {within} AND s.hits > 0 ORDER BY e.started, e.id, s.seq, s.key"
         );
         let mut all = Vec::new();
         self.each(&[sql], Duration::from_secs(5), |row| {
-            let [key, session, place, asked, function, layout, hits, started, seq] = row else { return false };
+            let [key, session, place, asked, function, layout, hits, started, seq, project] = row else { return false };
             all.push(Spot {
                 key: key.whole(),
                 session: session.text().into(),
                 place: place.text().into(),
+                whole: Path::new(project.text()).join(place.text()).to_string_lossy().into_owned(),
                 asked: (*asked != Cell::Null).then(|| asked.text().into()),
                 function: function.text().into(),
                 layout: layout.whole(),
@@ -380,9 +384,9 @@ fn pick(all: Vec<Spot>, asked: &str, keys: &[String]) -> Result<Vec<Spot>, Failu
     let tail = |function: &str| function.rsplit(['.', ':']).next() == Some(asked);
     let is_asked = |spot: &Spot| spot.asked.as_deref() == Some(asked);
     let ways: [&dyn Fn(&Spot) -> bool; 4] = [
-        &|spot| spot.place == asked || keys.contains(&spot.place),
+        &|spot| spot.place == asked || keys.contains(&spot.place) || keys.contains(&spot.whole),
         &is_asked,
-        &|spot| spot.place.ends_with(&end),
+        &|spot| spot.whole.ends_with(&end),
         &|spot| spot.function == asked || tail(&spot.function),
     ];
     for (number, way) in ways.iter().enumerate() {
