@@ -116,12 +116,17 @@ fn across_sessions(language: &str, fixture: &str) {
     );
     has(&text, &["n=5", "  n: always 5\n", "breakpoint"]);
 
-    // By every name that it has.
+    // By every name that it has, from wherever.
     let whole = bug.cwd.join(&body);
     for place in [key.as_str(), "work_basic", whole.to_str().unwrap()] {
         assert_eq!(bug.json(&["hits", place])["hits"], 8, "{place}");
     }
-    assert_eq!(bug.json(&["hits", &body, "-s", "s2"])["hits"], 3);
+    let elsewhere = ["--json", "hits", "--all-projects", whole.to_str().unwrap()];
+    let elsewhere = bug.command(&elsewhere).current_dir("/").output().unwrap();
+    has(&String::from_utf8(elsewhere.stdout).unwrap(), &["\"hits\":8,"]);
+    for (name, count) in [("s2", 3), ("last", 3), ("last~1", 5)] {
+        assert_eq!(bug.json(&["hits", &body, "-s", name])["hits"], count, "{name}");
+    }
 
     // Chosen by values.
     for (expression, count) in [
@@ -178,6 +183,32 @@ fn hits_across_sessions_of_c() {
 #[test]
 fn hits_across_sessions_of_python() {
     across_sessions("python", "python/loop_basic.py");
+}
+
+/// SQLite has every text behind every number; whoever asks for what is greater than 3 wants numbers.
+#[test]
+fn a_text_is_no_number() {
+    let bug = Bug::new("python");
+    let record = Record::new(&bug, "20260101-000000-otter");
+    record.trace(1, "hits.jsonl");
+    let values = [("1", "'x'"), ("5", "True"), ("<unavailable>", "2"), ("'z'", "<unavailable>")];
+    for (at, (a, b)) in values.iter().enumerate() {
+        record.add("hits.jsonl", &format!("{}\n", json!([1, at, 1, 0, [a, b]])));
+    }
+    let hits = |expression: &str| {
+        let seen = bug.json(&["hits", "/p/x.py:3", "--all-projects", "--where", expression]);
+        seen["table"]["rows"].as_array().unwrap().iter().map(|row| row[3].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(hits("a > 3"), [2]);
+    assert_eq!(hits("3 < a AND a <= 5"), [2]);
+    assert_eq!(hits("a BETWEEN 0 AND 9"), [1, 2]);
+    assert_eq!(hits("a + 1 > 0"), [1, 2]);
+    assert_eq!(hits("b >= -1"), [2, 3]);
+    assert_eq!(hits("a > b"), [2], "what can't be read is neither more nor less");
+    assert_eq!(hits("a IS NULL"), [3]);
+    assert_eq!(hits("a > '''a'"), [4]);
+    assert_eq!(hits("a != 5"), [1, 4]);
+    has(&bug.ok(&["hits", "-s", "otter", "x.py:3", "--where", "a = 5", "--trend", "b"]), &["  b: always True\n"]);
 }
 
 #[test]
@@ -278,7 +309,6 @@ fn asking_changes_nothing() {
         "PRAGMA wal_checkpoint(TRUNCATE)",
         "SELECT * FROM pragma_journal_mode",
         "SELECT load_extension('./x')",
-        "SELECT fts3_tokenizer('x')",
         "EXPLAIN DELETE FROM _hit",
         "WITH x AS (SELECT 1) DELETE FROM _hit",
         "SELECT 1; DELETE FROM _hit",

@@ -184,6 +184,8 @@ fn tells_what_was_not_asked(side: &Side) {
         "frame",
         "down",
         "frame 1000",
+        "thread 1000",
+        "exception",
         "threads",
         "backtrace --all",
     ];
@@ -207,7 +209,6 @@ fn tells_what_was_not_asked(side: &Side) {
         ("memory write &n 00".into(), 1, "it can't be continued"),
         ("disassemble".into(), 3, "has no `disassemble` at"),
         ("modules".into(), 3, "has no `modules` at"),
-        ("exception".into(), 3, "has no `exception` at"),
         ("continue".into(), 1, "start it again: bugeye run -- "),
         (format!("set {total} 3"), 1, "it can't be continued"),
         (format!("eval {total} = 3"), 1, "bugeye print EXPR"),
@@ -308,8 +309,14 @@ fn each_moment_of_a_stop_is_told_as_it_was() {
     ask(&bug, &id, "0", "status").fails(2, "no moment");
     ask(&bug, &id, "soon", "status").fails(2, "stop:3");
     // By its name of then, and as the newest from here; without a moment, its last stop.
-    for asked in [&["-s", "s1", "print", "total"][..], &["--at", "last", "print", "total"], &["-s", &id, "p", "total"]]
-    {
+    let word = id.rsplit('-').next().unwrap();
+    for asked in [
+        &["-s", "s1", "print", "total"][..],
+        &["--at", "last", "print", "total"],
+        &["-s", &id, "p", "total"],
+        &["-s", word, "p", "total"],
+        &["-s", "last", "--at", "stop:1", "p", "total"],
+    ] {
         let run = bug.run(asked);
         assert_eq!((run.code, run.stdout.as_str()), (0, "total = 0\n"), "{run}");
     }
@@ -370,7 +377,10 @@ fn what_a_stop_was_not_read_for_is_named() {
         &[">", " stopped worker every.c:", "not read: where the other threads stood"],
     );
     ask(&bug, &id, "last", "backtrace --all").fails(3, "has no `backtrace --all` at");
-    ask(&bug, &id, "last", "locals --thread 1").fails(3, "has no `thread 1` at");
+    ask(&bug, &id, "last", "locals --thread 1").fails(3, "there is no thread 1 ");
+    let threads = ask(&bug, &id, "last", "threads --json").json()["result"]["threads"].take();
+    let other = threads.as_array().unwrap().iter().find(|thread| thread["selected"] != true).unwrap()["id"].to_string();
+    ask(&bug, &id, "last", &format!("locals --thread {other}")).fails(3, &format!("has no `thread {other}` at"));
     drop(bug);
     let bug = Bug::new("python");
     bug.ok(&["run", "--break", &at("python/every.py", "bottom"), "--", "every.py", "deep"]);

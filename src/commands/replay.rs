@@ -92,7 +92,7 @@ impl Bare for Replay {
             last: None,
             stopped: on_interrupt(),
         });
-        let sources = Sources::new(&head.folder);
+        let sources = Sources::new(&head);
         let mut shown = Shown { replay: &self, patterns, head, sources, json: cx.json, pace, cwd };
         match shown.all(&mut tail) {
             // Whoever read has had enough.

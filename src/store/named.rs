@@ -33,7 +33,8 @@ pub fn named(state: &Path, name: &str, cwd: &Path) -> Result<Head, Failure> {
 /// The newest record from this folder or its project.
 pub fn newest(state: &Path, cwd: &Path) -> Result<Head, Failure> {
     let heads = newest_first(state);
-    let failure = || Failure::not_found("no session was ever started from here").hint("what comes: bugeye events --follow");
+    let failure =
+        || Failure::not_found("no session was ever started from here").hint("what comes: bugeye events --follow");
     heads.iter().find(|head| is_from(head, cwd)).cloned().ok_or_else(|| offered(failure(), &heads))
 }
 

@@ -195,7 +195,7 @@ impl Moment {
     }
 
     fn new(head: Head) -> Self {
-        let sources = Sources::new(&head.folder);
+        let sources = Sources::new(&head);
         Self {
             head,
             seq: 0,

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 
 use super::blobs;
+use super::read::Head;
 use crate::failure::Failure;
 use crate::model::Event;
 
@@ -28,6 +29,8 @@ struct Kept {
 #[derive(Debug)]
 pub struct Sources {
     folder: PathBuf,
+    /// The record was made elsewhere: files of here are not those it is about.
+    elsewhere: bool,
     kept: HashMap<String, Kept>,
 }
 
@@ -41,8 +44,8 @@ pub struct Text {
 
 impl Sources {
     #[must_use]
-    pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_path_buf(), kept: HashMap::new() }
+    pub fn new(head: &Head) -> Self {
+        Self { folder: head.folder.clone(), elsewhere: head.imported.is_some(), kept: HashMap::new() }
     }
 
     /// Takes a `source` event.
@@ -75,7 +78,14 @@ impl Sources {
             Some(mtime) => modified != mtime,
             None => modified > ts,
         };
-        let note = changed.then(|| "the file has changed since, and the record has no copy of it".to_string());
+        let note = match changed {
+            _ if self.elsewhere => {
+                Some("this is the file of here: the record is from elsewhere, and has no copy of it")
+            }
+            true => Some("the file has changed since, and the record has no copy of it"),
+            false => None,
+        };
+        let note = note.map(Into::into);
         Ok(Text { text: String::from_utf8_lossy(&bytes).into_owned(), note })
     }
 }
@@ -85,6 +95,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::store::read::Imported;
 
     fn event(data: Value) -> Event {
         Event { v: 1, seq: 1, ts: 0, session: "x".into(), thread: None, kind: "source".into(), data }
@@ -96,7 +107,8 @@ mod tests {
         let path = folder.path().join("a.py");
         let file = path.to_str().unwrap();
         std::fs::write(&path, "now").unwrap();
-        let mut sources = Sources::new(folder.path());
+        let mut head = Head { folder: folder.path().to_path_buf(), ..Head::default() };
+        let mut sources = Sources::new(&head);
         assert_eq!(sources.text(file, u64::MAX).unwrap(), Text { text: "now".into(), note: None });
         assert!(sources.text(file, 0).unwrap().note.unwrap().contains("changed since"));
         let (blob, _) = blobs::store(folder.path(), b"then").unwrap();
@@ -107,5 +119,8 @@ mod tests {
         sources.take(&event(json!({ "file": "/nowhere/b.py", "left_out": "too large" })));
         assert!(sources.text("/nowhere/b.py", 0).unwrap_err().message.contains("no file"));
         assert!(sources.text(folder.path().to_str().unwrap(), 0).unwrap_err().message.contains("no source file"));
+        head.imported = Some(Imported::default());
+        let here = Sources::new(&head).text(file, u64::MAX).unwrap();
+        assert!(here.note.unwrap().contains("from elsewhere"), "a path says nothing of another machine");
     }
 }

@@ -135,3 +135,19 @@ fn nothing_stands_for_what_is_missing() {
     assert_eq!((moment.stood, moment.state, moment.asked.len()), (None, SessionState::Stopped, 0));
     assert!(Moment::load(head, When::Stop(4), classify).unwrap_err().message.contains("no stop 4"));
 }
+
+#[test]
+fn a_record_may_say_anything() {
+    let thread = json!({ "id": 1 });
+    let (_folder, head) = record(&[
+        ("stopped", stop(u64::MAX, 1)),
+        ("stopped", json!({ "thread": "no stop" })),
+        ("stopped", stop(1, 0)),
+        asked("frame"),
+        answered(4, &json!({ "thread": thread, "frame": { "index": u32::MAX, "function": "f" } })),
+    ]);
+    assert_eq!(at(&head, When::Seq(1)).stops, u64::MAX);
+    let none = at(&head, When::Seq(2));
+    assert_eq!((none.stops, none.stood.is_none()), (u64::MAX, true));
+    assert_eq!(at(&head, When::Seq(5)).selection(), Some((1, u32::MAX)));
+}
