@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::paths::Paths;
 use crate::render::{cut, quoted};
+use crate::store::named::named;
 use crate::store::read::{self, Head};
 use crate::wire::{Caller, PROTOCOL, Request};
 
@@ -58,8 +59,8 @@ impl Known {
         heads.reverse();
         let failure = match session {
             Some(name) => {
-                if let Some(at) = heads.iter().position(|head| head.is_called(name)) {
-                    return Ok(heads.swap_remove(at));
+                if let Ok(head) = named(state, name, cwd) {
+                    return Ok(head);
                 }
                 Failure::not_found(format!("there is no session and no record `{name}`"))
             }

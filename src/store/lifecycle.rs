@@ -167,7 +167,7 @@ pub fn recover(head: &Head) -> io::Result<Option<u64>> {
     // When it died is not known; it was not before its last event.
     let event = |more: u64, kind: &str, data: Value| Event {
         v: 1,
-        seq: ends.seq + more,
+        seq: ends.seq.saturating_add(more),
         ts: ends.ts,
         session: head.id.clone(),
         thread: None,
