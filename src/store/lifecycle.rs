@@ -273,6 +273,14 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_counts_as_far_as_can_be_is_ended_too() {
+        let state = tempfile::tempdir().unwrap();
+        let head = record(state.path(), "20260101-000000-otter", &line(u64::MAX, "state"));
+        assert_eq!(recover(&head).unwrap(), Some(0));
+        assert!(Ends::of(&head).unwrap().has_crashed());
+    }
+
+    #[test]
     fn many_may_find_a_dead_record_and_one_ends_it() {
         let state = tempfile::tempdir().unwrap();
         let head = record(state.path(), "20260101-000000-otter", &line(1, "x"));
