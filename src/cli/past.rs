@@ -11,7 +11,8 @@ use crate::commands::{Entry, Past, past_of};
 use crate::failure::{Failure, Kind};
 use crate::paths::Paths;
 use crate::render::quoted_lines;
-use crate::store::read::{self, Head};
+use crate::store::named::named;
+use crate::store::read::Head;
 use crate::store::replay::{Moment, When};
 use crate::wire::{Answer, Origin};
 
@@ -86,8 +87,7 @@ impl Asked<'_> {
     }
 
     fn named(&self) -> Option<Answer> {
-        let name = self.session?;
-        let head = read::heads(&self.paths.state).into_iter().rev().find(|head| head.is_called(name))?;
+        let head = named(&self.paths.state, self.session?, self.cwd).ok()?;
         Some(self.answer(head))
     }
 
