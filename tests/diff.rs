@@ -476,6 +476,16 @@ fn a_command_that_is_not_flaky_is_said_to_be_so() {
         &["5 runs: 5 passed, 0 failed, in ", "the last passed: 20", "next: more runs: bugeye flake --runs 50 -- "],
     );
     let never = bug.write("never.py", "def f():\n    return 1\n\nf()\nraise SystemExit(2)\n");
+    let text = bug.ok(&[
+        "flake",
+        "--timeout",
+        "0.001",
+        "--",
+        "python3",
+        &bug.write("slow.py", "def f():\n    import time\n    time.sleep(60)\n\nf()\n"),
+    ]);
+    has(&text, &["0 runs: ", "note: 0.001 s were over\nnext: more time: bugeye flake --timeout 1h -- "]);
+    lacks(&text, &["more runs"]);
     let text = bug.ok(&["flake", "--runs", "2", "--", "python3", &never]);
     has(
         &text,

@@ -251,13 +251,14 @@ fn a_page_of_a_long_record_is_bounded() {
     fs::write(folder.join("session.json"), r#"{"v":1,"words":["./a"],"started":0}"#).unwrap();
     let mut text = String::new();
     for number in 1..=5000 {
+        let long = "n".repeat(if number < 3 { 1_000_000 } else { 0 });
         let locals: Vec<Value> = (0..100)
-            .map(|local| serde_json::json!({ "name": format!("v{local}{}", "n".repeat(5000)), "text": "x".repeat(2000) }))
+            .map(|local| serde_json::json!({ "name": format!("v{local}{long}"), "text": "x".repeat(2000) }))
             .take(if number % 500 == 0 { 100 } else { 2 })
             .collect();
         let stop = serde_json::json!({
             "number": number, "reason": "step", "thread": { "id": 1 }, "frame": 0, "locals": locals,
-            "frames": [{ "index": 0, "function": "f".repeat(5000), "file": "/etc/passwd", "line": 1 }],
+            "frames": [{ "index": 0, "function": format!("f{long}"), "file": "/etc/passwd", "line": 1 }],
         });
         let event = serde_json::json!({
             "v": 1, "seq": number, "ts": number, "session": "x", "thread": 1, "type": "stopped", "data": stop,

@@ -313,6 +313,7 @@ impl Flaked {
                     format!("it fails every time, so look at one: bugeye run -- {command}"),
                     format!("what happened: bugeye events -s {}", fail.record),
                 ],
+                _ if !self.notes.is_empty() => vec![format!("more time: bugeye flake --timeout 1h -- {command}")],
                 _ => vec![
                     format!("more runs: bugeye flake --runs {} -- {command}", flake.runs.saturating_mul(10)),
                     "what decides may be elsewhere: another seed (--seed-env PYTHONHASHSEED), other input, load on the \
