@@ -224,7 +224,7 @@ fn tells_all(language: &str, fixture: &str, function: &str, sum: &str) {
     for words in [&[][..], &["-s", id], &["-s", "s1"]] {
         assert_eq!(events(&bug, words), all, "{words:?}");
     }
-    bug.run(&["events", "-s", "s9"]).fails(3, &format!("-s {id}: "));
+    bug.run(&["events", "-s", "s9"]).fails(3, &format!("hint: {id}: "));
     bug.no_process_left();
 }
 

@@ -87,8 +87,7 @@ impl Asked<'_> {
     }
 
     fn named(&self) -> Option<Answer> {
-        let name = self.session?;
-        let head = named(&self.paths.state, name, self.cwd).ok()?;
+        let head = named(&self.paths.state, self.session?, self.cwd).ok()?;
         Some(self.answer(head))
     }
 

@@ -6,13 +6,9 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::paths::Paths;
-use crate::render::{cut, quoted};
-use crate::store::named::named;
+use crate::store::named::{named, newest_from};
 use crate::store::read::{self, Head};
 use crate::wire::{Caller, PROTOCOL, Request};
-
-/// Records that are offered when the one asked for is not there.
-const OFFERED: usize = 5;
 
 /// What the daemon tells of its records.
 #[derive(Debug, Default, Deserialize)]
@@ -55,26 +51,9 @@ impl Known {
         if let Some(head) = self.meant.as_ref().and_then(|id| Head::load(&read::root(state).join(id))) {
             return Ok(head);
         }
-        let mut heads = read::heads(state);
-        heads.reverse();
-        let failure = match session {
-            Some(name) => {
-                if let Ok(head) = named(state, name, cwd) {
-                    return Ok(head);
-                }
-                Failure::not_found(format!("there is no session and no record `{name}`"))
-            }
-            None => {
-                let here = |head: &Head| cwd.starts_with(&head.project) || head.cwd.starts_with(cwd);
-                if let Some(at) = heads.iter().position(here) {
-                    return Ok(heads.swap_remove(at));
-                }
-                Failure::not_found("no session was ever started from here").hint("what comes: bugeye events --follow")
-            }
-        };
-        let offer = |failure: Failure, head: &Head| {
-            failure.hint(format!("-s {}: {}", head.id, quoted(cut(&head.words.join(" "), 60).0)))
-        };
-        Err(heads.iter().take(OFFERED).fold(failure, offer))
+        match session {
+            Some(name) => named(state, name, cwd),
+            None => newest_from(state, cwd),
+        }
     }
 }
