@@ -486,15 +486,19 @@ fn differences(one: &Step, other: &Step, rules: &mut Rules) -> Vec<Different> {
     for (at, (name, a)) in one.values.iter().enumerate() {
         match find(other, at, name).map(|at| &other.values[at].1) {
             Some(b) if rules.are_equal(name, a, b) => {}
-            None if !whole || rules.ignores(name) => {}
+            None if rules.ignores(name) => {}
+            None if !whole => rules.leave_uncompared(name),
             b => tell(name, Some(a), b),
         }
     }
-    if whole {
-        for (at, (name, b)) in other.values.iter().enumerate() {
-            if find(one, at, name).is_none() && !rules.ignores(name) {
-                tell(name, None, Some(b));
-            }
+    for (at, (name, b)) in other.values.iter().enumerate() {
+        if find(one, at, name).is_some() || rules.ignores(name) {
+            continue;
+        }
+        if whole {
+            tell(name, None, Some(b));
+        } else {
+            rules.leave_uncompared(name);
         }
     }
     found

@@ -38,7 +38,7 @@ pub use gather::IMPURE;
 pub use inspect::{check_thread, check_thrown};
 pub use look::{Locals, Look, Scope, Seen};
 use pending::{Config, Pending};
-pub use trace::FULL;
+pub use trace::{FULL, NO_FUNCTION};
 pub use tree::Told;
 pub use words::{
     Answer, Effect, ExceptionReport, FrameChoice, Input, KernelExit, Limits, Op, OpId, Outcome, Resume, Snapshot,

@@ -84,7 +84,11 @@ fn a_value_that_goes_wrong_is_found_by_its_hit_in_traces() {
         // The two of one run, side by side.
         let here = self::at(name, "body");
         let beside = format!("hit 3 of {at} and hit 9 of {at}\n  i      3  9\n  value  3  9\n  total  6  45\n");
-        assert_eq!(bug.ok(&["diff", "good", "--hits", &here, "3", "9"]), beside);
+        let whole = bug.cwd.join(&here);
+        for here in [here.as_str(), &format!("./{here}"), whole.to_str().unwrap()] {
+            assert_eq!(bug.ok(&["diff", "good", "--hits", here, "3", "9"]), beside);
+        }
+        bug.run(&["diff", "good", "--hits", &here, "3", "21"]).fails(3, "has 20 hits of");
         // A difference is no failure, unless it is asked for.
         let run = bug.run(&["diff", "--exit-code", "good", "bad"]);
         assert_eq!((run.code, run.stderr.as_str()), (1, ""), "{run}");
@@ -167,10 +171,7 @@ fn what_is_different_in_every_run_passes_for_equal_and_is_said() {
         assert!(told["suppressed"][rule].as_u64().unwrap() >= 1, "{rule}: {told}");
     }
     let text = explained(&bug.ok(&["diff", "last~1", "last"]));
-    assert!(
-        text.starts_with("no difference: 3 steps of each are equal\nboth exited: code 0\ntaken for equal: "),
-        "{text}"
-    );
+    assert!(text.starts_with("no difference: 3 steps each\nboth exited: code 0\ntaken for equal: "), "{text}");
     let exact = bug.json(&["diff", "--exact", "last~1", "last"]);
     assert_eq!((&exact["equal"], &exact["first_value_diff"]["a"]["number"]), (&json!(false), &json!(1)), "{exact}");
     // What the user says is noise: by flag and in the settings.
@@ -195,7 +196,7 @@ fn threads_are_compared_each_with_its_own_whatever_their_turns() {
     run("other", &["blue", "red", "green"]);
     run("wrong", &["blue", "red", "!green"]);
     let text = explained(&bug.ok(&["diff", "one", "other"]));
-    assert_eq!(text, "no difference: 12 steps of each are equal\nboth exited: code 0");
+    assert_eq!(text, "no difference: 12 steps each\nboth exited: code 0");
     let at = place("python/turns.py", "work");
     let text = explained(&bug.ok(&["diff", "one", "wrong"]));
     let expected = format!(
@@ -230,9 +231,35 @@ fn the_first_different_path_and_the_end_are_told() {
         let before = ["trace", "--name", name, "--at", &format!("{file}:4: n")];
         bug.ok(&words(&before, &["python3".into(), file.clone()], after));
     }
-    let expected =
-        "no difference: 1 step of each are equal\nboth exited: code 0\nfirst different line of stdout: 2: b and b x";
+    let expected = "no step differs: 1 step each\nboth exited: code 0\nfirst different line of stdout: 2: b and b x";
     assert_eq!(explained(&bug.ok(&["diff", "plain", "more"])), expected);
+}
+
+/// What was not compared is said, and so is what has no end; nothing of it is called equal.
+#[test]
+fn what_is_not_known_is_not_called_equal() {
+    let bug = Bug::new("python");
+    let here = at(PYTHON, "body");
+    for (name, seen) in [("more", "i, value"), ("less", "i")] {
+        bug.ok(&["trace", "--name", name, "--at", &format!("{here}: {seen}"), "--", "python3", &program(PYTHON)]);
+    }
+    let text = explained(&bug.ok(&["diff", "more", "less"]));
+    let note = "note: seen in one of them alone, so not compared: value";
+    assert_eq!(text, format!("no difference: 20 steps each\nboth exited: code 0\n{note}"));
+    has(&bug.ok(&["diff", "less", "more"]), &[note]);
+    lacks(&bug.ok(&["diff", "less", "more", "--ignore", "value"]), &["note:"]);
+    let text = explained(&bug.ok(&["diff", "more", "more", "--tolerance", "1e-9"]));
+    assert_eq!(text, "no difference: 20 steps each\nboth exited: code 0");
+    // A session that goes on; and a hit that has no values.
+    bug.ok(&["run", "--name", "live", "--break", &here, "--", "python3", &program(PYTHON)]);
+    bug.ok(&["break", "seventh.py:16", "--log", "i={i}"]);
+    has(&bug.ok(&["diff", "live", "live"]), &["\nneither has a recorded end\n"]);
+    has(&bug.ok(&["diff", "live", "more"]), &["\nA has no recorded end, B exited: code 0\n"]);
+    bug.ok(&["-s", "live", "continue"]);
+    let hits = bug.ok(&["events", "--json", "-s", "live", "-f", "hit"]);
+    let hit: Value = serde_json::from_str(hits.lines().next().unwrap()).unwrap();
+    let hit = format!("live@{}", hit["seq"]);
+    bug.run(&["diff", &hit, &hit]).fails(2, "is of a log breakpoint, which has no values");
 }
 
 #[test]
@@ -449,12 +476,25 @@ fn a_command_that_is_not_flaky_is_said_to_be_so() {
         &["5 runs: 5 passed, 0 failed, in ", "the last passed: 20", "next: more runs: bugeye flake --runs 50 -- "],
     );
     let never = bug.write("never.py", "def f():\n    return 1\n\nf()\nraise SystemExit(2)\n");
+    let text = bug.ok(&[
+        "flake",
+        "--timeout",
+        "0.001",
+        "--",
+        "python3",
+        &bug.write("slow.py", "def f():\n    import time\n    time.sleep(60)\n\nf()\n"),
+    ]);
+    has(&text, &["0 runs: ", "note: 0.001 s were over\nnext: more time: bugeye flake --timeout 1h -- "]);
+    lacks(&text, &["more runs"]);
     let text = bug.ok(&["flake", "--runs", "2", "--", "python3", &never]);
     has(
         &text,
         &["2 runs: 0 passed, 2 failed", "exited: code 2", "next: it fails every time, so look at one: bugeye run -- "],
     );
     bug.run(&["flake", "--stdin", "-", "--", "python3", &never]).fails(2, "--stdin must be a file here");
+    let run = bug.run(&["flake", "--", "true"]);
+    run.fails(3, "nothing is known of this program's own functions");
+    has(&run.stderr, &["bugeye flake --at 'FILE:LINE: EXPR' -- COMMAND"]);
 }
 
 /// What does not end has failed; a call limit does not end a run, and is said.
@@ -470,7 +510,7 @@ fn a_run_without_end_has_failed_and_a_long_one_is_recorded_in_part() {
         &[
             "2 runs: 1 passed, 1 failed",
             "(SEED=2), it did not end in time",
-            "no difference: 10 steps of each are equal",
+            "no step differs: 10 steps each",
             "note: only the first 5 calls of a run are recorded",
             "next: what was recorded is the same; see more: bugeye flake --at",
         ],

@@ -236,6 +236,14 @@ fn lines_of_a_pipe_are_commands_in_order() {
     assert!(places.is_sorted(), "{places:?} in {said}");
     // Nothing moved but by what was asked.
     assert_eq!(bug.ok(&["print", "i"]), "i = 1\n");
+    // Leaving is said as at a terminal, after what was asked before.
+    let (child, mut stdin, said) = piped(&bug, &["follow", "s1"]);
+    stdin.write_all(b"print i\nquit\nprint n\n").unwrap();
+    let (code, stderr) = finish(child);
+    assert_eq!((code, stderr.lines().count()), (0, 1), "{stderr}");
+    let said = said.lock().unwrap().clone();
+    has(&said, &["i = 1\n"]);
+    lacks(&said, &["n = 5"]);
 }
 
 #[test]

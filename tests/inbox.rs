@@ -87,8 +87,13 @@ fn stopped_in_loop() -> Bug {
 #[test]
 fn lines_of_both_forms_are_carried_out_in_order() {
     let bug = stopped_in_loop();
-    let mode = |name: &str| fs::metadata(record(&bug).join(name)).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode("commands.jsonl"), mode("commands.done")), (0o600, 0o600));
+    for name in ["commands.jsonl", "commands.done"] {
+        until(name, || {
+            let found = fs::metadata(record(&bug).join(name)).map_err(|error| error.to_string())?;
+            assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
+            Ok(())
+        });
+    }
     // A shell is enough.
     let path = record(&bug).join("commands.jsonl");
     let shell = r#"echo '{"id":"1","cmd":"continue"}' >> "$0"; echo '{"id":"2","cmd":"print","args":["i"]}' >> "$0""#;
@@ -210,9 +215,10 @@ fn nothing_is_carried_out_twice_when_the_reader_is_killed() {
         let expression = format!("open({told:?}, 'a').write('{number}\\n')");
         format!("{}\n", json!({ "id": number, "cmd": "eval", "args": [expression] }))
     });
+    // Asked first: it takes a while, and they are soon done.
+    let daemon = bug.json(&["daemon", "status"])["pid"].as_i64().unwrap();
     append(&bug, &lines.collect::<String>());
     until("some are carried out", || if answers(&bug).len() > 40 { Ok(()) } else { Err("few".into()) });
-    let daemon = bug.json(&["daemon", "status"])["pid"].as_i64().unwrap();
     signal(i32::try_from(daemon).unwrap(), Signal::KILL);
     until("the daemon is gone", || {
         if PathBuf::from(format!("/proc/{daemon}")).exists() { Err("it is there".into()) } else { Ok(()) }

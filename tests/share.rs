@@ -91,6 +91,31 @@ fn a_record_comes_back_the_same() {
     }
 }
 
+/// A file is replaced; a pipe, a device and a link stay what they are.
+#[test]
+fn a_record_is_written_where_a_link_or_a_pipe_leads() {
+    let bug = Bug::new("python");
+    bug.ok(&["run", "--name", "given", "--", "python3", "exit.py"]);
+    let (real, link, pipe) = (bug.write("real", "old"), bug.path("link"), bug.path("pipe"));
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    assert_eq!(bug.run(&["export", "given", "--output", &link]).code, 0);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let written = fs::read(&real).unwrap();
+    assert!(written.starts_with(b"bugeye.json\0"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let from = pipe.clone();
+    let reader = std::thread::spawn(move || fs::read(from).unwrap());
+    assert_eq!(bug.run(&["export", "given", "-o", &pipe]).code, 0);
+    assert_eq!(reader.join().unwrap().len(), written.len());
+    assert!(!fs::symlink_metadata(&pipe).unwrap().is_file());
+    // The copy has the name too, but the one that was made here is meant by it.
+    let copy = bug.json(&["import", &real])["id"].as_str().unwrap().to_string();
+    bug.ok(&["daemon", "stop"]);
+    lacks(&bug.run(&["-s", "given", "status"]).stderr, &[&copy]);
+    let shown = bug.run(&["-s", &copy, "status"]);
+    assert!(shown.stdout.starts_with(&format!("{copy}: exited: code 0")), "{shown}");
+}
+
 #[test]
 fn a_live_record_is_given_up_to_now() {
     let bug = Bug::new("python");
@@ -202,12 +227,17 @@ fn a_page_shows_the_record_and_can_do_nothing() {
             "breakpoint 1 (hit 2) in work ",
             "<script>alert('out')</script> & \"quoted\"",
             "</pre><img src=x onerror=alert(1)>",
-            "print number + '<script>'",
+            r"bugeye print 'number + '\''<script>'\'''",
             "hostile.py:5",
         ],
     );
     // Only what changed is marked, with what it was before.
-    has(&page, &["<tr class=\"new\"><td><code>number</code></td><td><code>1</code></td><td><code>0</code></td></tr>"]);
+    has(
+        &page,
+        &[
+            "<tr class=\"new\"><td class=\"key\"><code>number</code></td><td><code>1</code></td><td><code>0</code></td></tr>",
+        ],
+    );
     // Two of the three values are numbers, and so are lines.
     assert_eq!(page.matches("<svg ").count(), 2, "{text}");
     has(&page, &["<small>2 to 4</small>", "<small>4 to 16</small>"]);
@@ -221,13 +251,14 @@ fn a_page_of_a_long_record_is_bounded() {
     fs::write(folder.join("session.json"), r#"{"v":1,"words":["./a"],"started":0}"#).unwrap();
     let mut text = String::new();
     for number in 1..=5000 {
+        let long = "n".repeat(if number < 3 { 1_000_000 } else { 0 });
         let locals: Vec<Value> = (0..100)
-            .map(|local| serde_json::json!({ "name": format!("v{local}"), "text": "x".repeat(2000) }))
+            .map(|local| serde_json::json!({ "name": format!("v{local}{long}"), "text": "x".repeat(2000) }))
             .take(if number % 500 == 0 { 100 } else { 2 })
             .collect();
         let stop = serde_json::json!({
             "number": number, "reason": "step", "thread": { "id": 1 }, "frame": 0, "locals": locals,
-            "frames": [{ "index": 0, "function": "f", "file": "/etc/passwd", "line": 1 }],
+            "frames": [{ "index": 0, "function": format!("f{long}"), "file": "/etc/passwd", "line": 1 }],
         });
         let event = serde_json::json!({
             "v": 1, "seq": number, "ts": number, "session": "x", "thread": 1, "type": "stopped", "data": stop,

@@ -11,7 +11,7 @@ use crate::commands::{Entry, Past, past_of};
 use crate::failure::{Failure, Kind};
 use crate::paths::Paths;
 use crate::render::quoted_lines;
-use crate::store::named;
+use crate::store::named::named;
 use crate::store::read::Head;
 use crate::store::replay::{Moment, When};
 use crate::wire::{Answer, Origin};
@@ -87,12 +87,8 @@ impl Asked<'_> {
     }
 
     fn named(&self) -> Option<Answer> {
-        match named::named(&self.paths.state, self.session?, self.cwd) {
-            Ok(head) => Some(self.answer(head)),
-            // One of several was meant.
-            Err(failure) if failure.kind == Kind::Usage => Some(Answer::new(Err(failure))),
-            Err(_) => None,
-        }
+        let head = named(&self.paths.state, self.session?, self.cwd).ok()?;
+        Some(self.answer(head))
     }
 
     fn answer(&self, head: Head) -> Answer {

@@ -248,8 +248,11 @@ fn environment(obeys: bool) -> Vec<(String, String)> {
 /// A command as a user would type it in a shell.
 #[must_use]
 pub fn typed(words: &[&str]) -> String {
-    let plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=".contains(&byte));
-    let quote = |word: &&str| if plain(word) { (*word).to_string() } else { format!("'{word}'") };
+    let plain = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=".contains(&byte))
+    };
+    let quote =
+        |word: &&str| if plain(word) { (*word).to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) };
     let words: Vec<String> = words.iter().map(quote).collect();
     format!("bugeye {}", words.join(" "))
 }
@@ -262,5 +265,6 @@ mod tests {
     fn what_a_shell_would_change_is_quoted() {
         assert_eq!(typed(&["run", "--break", "a.c:3", "--", "./a"]), "bugeye run --break a.c:3 -- ./a");
         assert_eq!(typed(&["print", "-e", "xs[n - 1]"]), "bugeye print -e 'xs[n - 1]'");
+        assert_eq!(typed(&["input", "it's", ""]), r"bugeye input 'it'\''s' ''");
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::paths::Paths;
-use crate::store::named;
+use crate::store::named::{named, newest_from};
 use crate::store::read::{self, Head};
 use crate::wire::{Caller, PROTOCOL, Request};
 
@@ -51,6 +51,9 @@ impl Known {
         if let Some(head) = self.meant.as_ref().and_then(|id| Head::load(&read::root(state).join(id))) {
             return Ok(head);
         }
-        session.map_or_else(|| named::newest(state, cwd), |name| named::named(state, name, cwd))
+        match session {
+            Some(name) => named(state, name, cwd),
+            None => newest_from(state, cwd),
+        }
     }
 }

@@ -100,6 +100,12 @@ pub struct Beside {
     pub exit_code: bool,
 }
 
+impl Beside {
+    const fn differs(&self) -> bool {
+        !self.different.is_empty() || self.callers.is_some()
+    }
+}
+
 /// Rules by name, and how often each was used.
 #[must_use]
 pub fn counted(rules: &[Fired]) -> BTreeMap<String, u64> {
@@ -138,6 +144,11 @@ pub fn runs(a: &Head, b: &Head, wishes: Wishes, manner: Manner) -> Result<Runs, 
         notes.push(
             "after their paths parted they were not seen together again: values were compared up to there".into(),
         );
+    }
+    let uncompared = rules.uncompared();
+    if !uncompared.is_empty() {
+        let names = uncompared.iter().map(|name| quoted(cut(name, 60).0)).collect::<Vec<_>>().join(", ");
+        notes.push(format!("seen in one of them alone, so not compared: {names}"));
     }
     let output = if found.is_equal() { first_line(&one, &other, &mut rules) } else { None };
     let equal = found.is_equal() && output.is_none() && one.ending == other.ending;
@@ -303,7 +314,8 @@ impl Runs {
         let count = format!("{steps} step{}", if steps == 1 { "" } else { "s" });
         let parted = self.first_value_diff.is_some() || self.first_path_diff.is_some();
         match &self.last_equal {
-            _ if !parted => page.line(format!("no difference: {count} of each are equal")),
+            _ if self.equal => page.line(format!("no difference: {count} each")),
+            _ if !parted => page.line(format!("no step differs: {count} each")),
             Some(last) => page.line(format!("last equal: {}", named(last))),
             None => page.line("last equal: none, they differ from the first step on"),
         }
@@ -315,9 +327,13 @@ impl Runs {
             self.value_lines(page);
             self.path_lines(page);
         }
-        let ended = |ending: &Option<Ending>| ending.as_ref().map_or("no end is recorded".into(), ending_line);
-        let (a, b) = (ended(&self.ending.a), ended(&self.ending.b));
-        page.line(if a == b { format!("both {a}") } else { format!("A {a}, B {b}") });
+        let ended = |ending: &Option<Ending>| ending.as_ref().map_or("has no recorded end".into(), ending_line);
+        let (a, b) = (quoted(&ended(&self.ending.a)), quoted(&ended(&self.ending.b)));
+        page.line(match self.ending {
+            Endings { a: None, b: None } => "neither has a recorded end".into(),
+            _ if a == b => format!("both {a}"),
+            _ => format!("A {a}, B {b}"),
+        });
         if let Some(output) = &self.output {
             let (a, b) = (value(output.a.as_deref()), value(output.b.as_deref()));
             page.line(format!("first different line of {}: {}: {a} and {b}", output.stream, output.line));
@@ -330,18 +346,23 @@ impl Runs {
 }
 
 fn render_rules(rules: &[Fired], page: &mut Page) {
-    let asked = |fired: &&Fired| fired.rule == "tolerance" || fired.rule.starts_with("ignore ");
+    let tolerated = rules.iter().find(|fired| fired.rule == "tolerance").map_or(0, |fired| fired.times);
+    let rules = || rules.iter().filter(|fired| fired.rule != "tolerance");
+    let asked = |fired: &&Fired| fired.rule.starts_with("ignore ");
     let rule = |fired: &Fired| {
         let name = fired.rule.strip_prefix("ignore ").unwrap_or(&fired.rule);
         format!("{} {}", fired.times, quoted(name))
     };
-    let own: Vec<String> = rules.iter().filter(|fired| !asked(fired)).map(rule).collect();
+    let own: Vec<String> = rules().filter(|fired| !asked(fired)).map(rule).collect();
     if !own.is_empty() {
         page.line(format!("taken for equal: {} (--exact compares them)", own.join(", ")));
     }
-    let asked: Vec<String> = rules.iter().filter(asked).map(rule).collect();
+    let asked: Vec<String> = rules().filter(asked).map(rule).collect();
     if !asked.is_empty() {
         page.line(format!("left out as asked: {}", asked.join(", ")));
+    }
+    if tolerated > 0 {
+        page.line(format!("within --tolerance: {tolerated}"));
     }
 }
 
@@ -393,7 +414,7 @@ impl Render for Compared {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Runs(runs) => u8::from(runs.exit_code && !runs.equal),
-            Self::Beside(beside) => u8::from(beside.exit_code && !beside.different.is_empty()),
+            Self::Beside(beside) => u8::from(beside.exit_code && beside.differs()),
         }
     }
 }

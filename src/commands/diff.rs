@@ -5,10 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::compared::{Beside, Compared, counted, runs, unreadable};
+use super::hits::keys;
 use super::{Group, Local};
 use crate::cli::LocalContext;
 use crate::diff::{Moment, Rules, Step, Wishes, beside};
 use crate::failure::Failure;
+use crate::render::quoted;
 use crate::store::named::named;
 use crate::store::occurrences::{Crossed, Occurrence, stop, with_calls};
 use crate::store::read::{Head, Tail};
@@ -108,7 +110,8 @@ impl Local for Diff {
                 number.ok_or_else(|| Failure::usage(format!("`{text}` is no number of a hit; they count from 1")))
             };
             let head = record(&self.a)?;
-            let (one, other) = hits(&head, place, number(first)?, number(second)?)?;
+            let place = Asked { place, keys: keys(place, &cwd, &head.project) };
+            let (one, other) = hits(&head, &place, number(first)?, number(second)?)?;
             return self.steps(cx, (head.clone(), one), (head, other));
         }
         let Some(b) = &self.b else { return Err(Failure::usage("a second record is missing: bugeye diff A B")) };
@@ -136,21 +139,31 @@ fn at(text: &str) -> Option<(&str, u64)> {
     Some((record, seq.parse().ok()?))
 }
 
-/// Whether it is what somebody calls a place or a function.
-fn is_at(seen: &Occurrence, place: &str) -> bool {
-    if seen.crossed.is_some() {
-        let last = seen.function.rsplit(['.', ':']).next();
-        return *seen.function == *place || last == Some(place);
+/// A place or a function as it was typed, and what such a place may be called in the project.
+struct Asked<'a> {
+    place: &'a str,
+    keys: Vec<String>,
+}
+
+impl Asked<'_> {
+    fn is(&self, seen: &Occurrence) -> bool {
+        let place = self.place;
+        if seen.crossed.is_some() {
+            let last = seen.function.rsplit(['.', ':']).next();
+            return *seen.function == *place || last == Some(place);
+        }
+        let below = seen.place.strip_suffix(place).is_some_and(|rest| rest.ends_with('/'));
+        let known = self.keys.iter().any(|key| *seen.place == **key);
+        known || *seen.place == *place || seen.asked.as_deref() == Some(place) || below || *seen.function == *place
     }
-    let below = seen.place.strip_suffix(place).is_some_and(|rest| rest.ends_with('/'));
-    *seen.place == *place || seen.asked.as_deref() == Some(place) || below || *seen.function == *place
 }
 
 /// Two hits of a place, by their numbers.
-fn hits(head: &Head, place: &str, first: u64, second: u64) -> Result<(Found, Found), Failure> {
+fn hits(head: &Head, asked: &Asked<'_>, first: u64, second: u64) -> Result<(Found, Found), Failure> {
+    let place = quoted(asked.place);
     let (mut one, mut other, mut count) = (None, None, 0);
     let read = with_calls(head, &mut |seen| {
-        if seen.crossed == Some(Crossed::Left) || !is_at(&seen, place) {
+        if seen.crossed == Some(Crossed::Left) || !asked.is(&seen) {
             return true;
         }
         count += 1;
@@ -165,11 +178,12 @@ fn hits(head: &Head, place: &str, first: u64, second: u64) -> Result<(Found, Fou
     read.map_err(|error| unreadable(&head.folder, &error))?;
     match (one, other) {
         (Some(one), Some(other)) => Ok((one, other)),
-        _ if count == 0 => Err(Failure::not_found(format!("{} has no hit of {place}", head.id))
+        (..) if count == 0 => Err(Failure::not_found(format!("{} has no hit of {place}", head.id))
             .hint(format!("what it has: bugeye events -s {}", head.id))),
-        _ => {
+        (one, _) => {
             let hits = if count == 1 { "hit" } else { "hits" };
-            Err(Failure::not_found(format!("{} has {count} {hits} of {place}", head.id)))
+            let missing = if one.is_none() { first } else { second };
+            Err(Failure::not_found(format!("{} has {count} {hits} of {place}, and no hit {missing}", head.id)))
         }
     }
 }
@@ -189,15 +203,17 @@ fn moment(head: &Head, seq: u64) -> Result<Found, Failure> {
             }
             let found = match event.kind.as_str() {
                 "stopped" => stop(head, &event).map(|seen| (seen.seq, seen.hit)),
-                "hit" => event.data["hit"].as_u64().map(|hit| (trace, hit)),
+                // One of a log breakpoint has no values.
+                "hit" if event.data.get("point").is_some() => event.data["hit"].as_u64().map(|hit| (trace, hit)),
                 _ => None,
             };
             let Some((seq, hit)) = found else {
-                return Err(Failure::usage(format!(
-                    "event {} of {} is no stop but `{}`",
-                    event.seq, head.id, event.kind
-                ))
-                .hint(format!("its stops: bugeye events -s {} -f stopped,hit", head.id)));
+                let what = match event.kind.as_str() {
+                    "hit" => "is of a log breakpoint, which has no values".to_string(),
+                    kind => format!("is no stop but `{}`", quoted(kind)),
+                };
+                return Err(Failure::usage(format!("event {} of {} {what}", event.seq, head.id))
+                    .hint(format!("its stops: bugeye events -s {} -f stopped,hit", head.id)));
             };
             return numbered(head, seq, hit).map_err(unreadable)?.ok_or_else(|| gone(head, event.seq));
         }

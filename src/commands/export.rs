@@ -75,15 +75,21 @@ fn write(head: &Head, html: bool, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes the whole file, or none of it.
+/// Writes the whole file, or none of it; a pipe or a device is written to as it is.
 fn file(path: &Path, head: &Head, html: bool) -> Result<(), Failure> {
     let failed = |error| Failure::io(format!("write {}", path.display()), &error);
-    let mut draft = path.as_os_str().to_os_string();
+    // Where a link leads to is written, and the link stays.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if real.metadata().is_ok_and(|found| !found.is_file()) {
+        let out = OpenOptions::new().write(true).open(&real).map_err(failed)?;
+        return write(head, html, &mut BufWriter::new(out)).map_err(failed);
+    }
+    let mut draft = real.as_os_str().to_os_string();
     draft.push(format!(".{}.new", std::process::id()));
     let draft = PathBuf::from(draft);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(failed)?;
     let mut out = BufWriter::new(file);
-    let written = write(head, html, &mut out).and_then(|()| std::fs::rename(&draft, path));
+    let written = write(head, html, &mut out).and_then(|()| std::fs::rename(&draft, &real));
     if written.is_err() {
         let _ = std::fs::remove_file(&draft);
     }

@@ -18,6 +18,7 @@ use crate::diff::Wishes;
 use crate::failure::{Failure, Kind};
 use crate::model::Ending;
 use crate::render::{Page, Render, quoted};
+use crate::session::NO_FUNCTION;
 use crate::store::read::{self, Head};
 use crate::store::steps::Manner;
 
@@ -137,8 +138,7 @@ impl Flake {
         for at in &self.at {
             push("--at", at.clone());
         }
-        let calls =
-            if self.at.is_empty() && self.calls.is_empty() { vec!["*".to_string()] } else { self.calls.clone() };
+        let calls = if self.takes_all() { vec!["*".to_string()] } else { self.calls.clone() };
         for glob in &calls {
             push("--calls", glob.clone());
         }
@@ -165,13 +165,18 @@ impl Flake {
         (words, seed)
     }
 
+    /// Nobody said what to see.
+    const fn takes_all(&self) -> bool {
+        self.at.is_empty() && self.calls.is_empty()
+    }
+
     fn most_calls(&self) -> u64 {
         self.max_calls.unwrap_or(CALLS)
     }
 
     fn seen(&self) -> String {
         let mut seen: Vec<String> = self.at.clone();
-        let calls = if self.at.is_empty() && self.calls.is_empty() { &["*".to_string()] } else { &self.calls[..] };
+        let calls = if self.takes_all() { &["*".to_string()] } else { &self.calls[..] };
         seen.extend(calls.iter().map(|glob| format!("calls of {glob}")));
         seen.join("; ")
     }
@@ -185,6 +190,10 @@ impl Flake {
         let (result, _) = asked.map_err(|failure| match failure.kind {
             Kind::Unsupported if self.at.is_empty() && failure.message.contains("calls") => {
                 failure.hint("say what to see instead: bugeye flake --at 'FILE:LINE: EXPR' -- COMMAND")
+            }
+            Kind::NotFound if self.takes_all() && failure.message.starts_with(NO_FUNCTION) => {
+                Failure::new(Kind::NotFound, "nothing is known of this program's own functions, so there is nothing to compare")
+                    .hint("build it with debug information (-g), or say what to see: bugeye flake --at 'FILE:LINE: EXPR' -- COMMAND")
             }
             _ => failure,
         })?;
@@ -304,6 +313,7 @@ impl Flaked {
                     format!("it fails every time, so look at one: bugeye run -- {command}"),
                     format!("what happened: bugeye events -s {}", fail.record),
                 ],
+                _ if !self.notes.is_empty() => vec![format!("more time: bugeye flake --timeout 1h -- {command}")],
                 _ => vec![
                     format!("more runs: bugeye flake --runs {} -- {command}", flake.runs.saturating_mul(10)),
                     "what decides may be elsewhere: another seed (--seed-env PYTHONHASHSEED), other input, load on the \

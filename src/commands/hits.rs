@@ -275,7 +275,7 @@ fn ends(index: &Index, chosen: &Chosen, overall: &Overall) -> Result<Rows, Troub
 }
 
 /// What a place that was typed here may be called in the project.
-fn keys(place: &str, cwd: &Path, project: &Path) -> Vec<String> {
+pub(super) fn keys(place: &str, cwd: &Path, project: &Path) -> Vec<String> {
     let Some((file, line)) = place.rsplit_once(':') else { return Vec::new() };
     if line.parse::<u32>().is_err() {
         return Vec::new();

@@ -8,6 +8,7 @@ use super::{Command, Done, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::render::{Page, Render, cut, quoted};
+use crate::store::named::named;
 use crate::store::prune::{self, Limits, Outcome, in_words};
 
 /// Recordings that are named one by one.
@@ -59,7 +60,10 @@ impl Render for Pruned {
         if outcome.removed.len() > SHOWN {
             page.line(format!("and {} more", outcome.removed.len() - SHOWN));
         }
-        let left = format!("{} left, {}", counted(outcome.left), in_words(outcome.left_bytes));
+        let mut left = format!("{} left, {}", counted(outcome.left), in_words(outcome.left_bytes));
+        if outcome.spared > 0 {
+            left.push_str(&format!("; {} of them kept, or of sessions that the daemon has", outcome.spared));
+        }
         let (count, freed) = (counted(outcome.removed.len()), in_words(outcome.freed));
         page.line(match outcome.removed.len() {
             0 => format!("nothing to remove; {left}"),
@@ -74,7 +78,7 @@ impl Command for Prune {
     type Output = Pruned;
 
     async fn run(self, cx: Context) -> Result<Pruned, Failure> {
-        let dry_run = self.dry_run;
+        let (dry_run, cwd) = (self.dry_run, cx.caller.cwd.clone());
         let names: Vec<String> = self.ids.iter().chain(&cx.caller.session).cloned().collect();
         let read = |what: String| Failure::usage(what);
         let age = self.older_than.as_deref().map(prune::parse_age).transpose().map_err(read)?;
@@ -84,7 +88,7 @@ impl Command for Prune {
             let outcome = if names.is_empty() {
                 Ok(prune::prune(recorder.state(), limits, dry_run))
             } else {
-                prune::remove_named(recorder.state(), &names, dry_run)
+                prune::remove_named(recorder.state(), &names, &cwd, dry_run)
             };
             recorder.list_again();
             outcome
@@ -118,10 +122,16 @@ impl Command for Keep {
             Some(name) => cx.hub.named(name).ok(),
             None => Some(cx.session()?),
         };
-        let name = live.and_then(|live| live.record.clone()).or(asked).unwrap_or_default();
-        let off = self.off;
+        let name = match live {
+            Some(live) => live
+                .record
+                .clone()
+                .ok_or_else(|| Failure::not_found(format!("nothing is recorded of {}", live.alias)))?,
+            None => asked.unwrap_or_default(),
+        };
+        let (off, cwd) = (self.off, cx.caller.cwd.clone());
         let done = cx.hub.with_records(move |recorder| {
-            let head = prune::named(recorder.state(), &name)?;
+            let head = named(recorder.state(), &name, &cwd)?;
             let failed = |error| Failure::io(format!("mark {}", head.folder.display()), &error);
             prune::keep(&head.folder, !off).map_err(failed)?;
             Ok::<_, Failure>(head.id)
@@ -145,7 +155,8 @@ mod tests {
             Pruned { outcome, dry_run }.render(&mut page);
             page.text().to_string()
         };
-        let expected = "1-a: ./a, 2.0 KiB\n1 recording removed, 2.0 KiB freed; 1 recording left, 10 B\n";
+        let expected = "1-a: ./a, 2.0 KiB\n1 recording removed, 2.0 KiB freed; 1 recording left, 10 B; \
+                        1 of them kept, or of sessions that the daemon has\n";
         assert_eq!(shown(false, outcome.clone()), expected);
         assert!(shown(true, outcome).contains("1 recording would be removed, 2.0 KiB would be freed"));
         assert_eq!(shown(false, Outcome::default()), "nothing to remove; 0 recordings left, 0 B\n");

@@ -101,7 +101,8 @@ impl SessionLine {
         let top = stop.and_then(|stop| stop.frames.iter().find(|frame| frame.index == stop.frame));
         let hits = moment.breakpoints.values().filter_map(|report| report.binding.as_ref());
         Self {
-            id: head.alias.clone(),
+            // A record that was given has none of this machine.
+            id: if head.alias.is_empty() { head.id.clone() } else { head.alias.clone() },
             name: head.name.clone(),
             state: moment.state,
             pid: moment.pid,

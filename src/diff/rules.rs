@@ -1,7 +1,7 @@
 //! What is different in every run and means nothing: addresses, process ids, times, temporary files. Each rule that lets
 //! two texts pass for equal is counted, so that a reader sees what was not told.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ const EPHEMERAL: f64 = 32_768.0;
 /// How long a run may take for a number to count as a time of it, in milliseconds, and how long before it.
 const AFTER: f64 = 86_400_000.0;
 const BEFORE: f64 = 3_600_000.0;
+/// Names that are told of those that only one run has.
+const MOST_UNCOMPARED: usize = 20;
 /// Characters of an example.
 const EXAMPLE: usize = 60;
 
@@ -59,6 +61,7 @@ pub struct Rules {
     there: HashMap<u64, u64>,
     back: HashMap<u64, u64>,
     fired: BTreeMap<String, Fired>,
+    uncompared: BTreeSet<String>,
 }
 
 impl Rules {
@@ -89,6 +92,18 @@ impl Rules {
                 fired.times += times - 1;
             }
         }
+    }
+
+    /// Only one of the runs was asked for it at a place that both came to.
+    pub fn leave_uncompared(&mut self, name: &str) {
+        if self.uncompared.len() < MOST_UNCOMPARED && !self.uncompared.contains(name) {
+            self.uncompared.insert(name.to_string());
+        }
+    }
+
+    #[must_use]
+    pub const fn uncompared(&self) -> &BTreeSet<String> {
+        &self.uncompared
     }
 
     /// Whether a variable is not compared.

@@ -247,7 +247,7 @@ fn recorded(seen: &Seen, points: &[Point]) -> Value {
 
 /// A session may be traced several times.
 fn unused(folder: &std::path::Path) -> PathBuf {
-    let numbered = (2..1000).map(|number| folder.join(format!("hits-{number}.jsonl")));
+    let numbered = (2..=u32::MAX).map(|number| folder.join(format!("hits-{number}.jsonl")));
     std::iter::once(folder.join("hits.jsonl")).chain(numbered).find(|path| !path.exists()).unwrap_or_default()
 }
 

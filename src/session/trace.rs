@@ -64,7 +64,7 @@ pub(super) enum Step {
 /// What a stop is for that a hook makes when it has seen enough.
 pub const FULL: &str = "all hits that were asked for were seen";
 /// What hooks say where no function has a name that matches.
-const NO_FUNCTION: &str = "no function of this program is called like that";
+pub const NO_FUNCTION: &str = "no function of this program is called like that";
 
 impl Session {
     /// Arms a trace; answered when every point is set, with where.

@@ -8,11 +8,12 @@ use serde_json::Value as Json;
 
 use super::spark::Spark;
 use super::stops::{self, Sources, bounded};
+use crate::cli::typed;
 use crate::commands::report::ending_line;
 use crate::log;
 use crate::model::{Ending, Event};
 use crate::render::{Page, cut, quoted, quoted_lines};
-use crate::store::occurrences::{Occurrence, occurrences};
+use crate::store::occurrences::{Crossed, Occurrence, with_calls};
 use crate::store::read::{Head, Tail};
 
 /// Stops at each end of the record, commands, and hits of each place.
@@ -25,19 +26,23 @@ const VALUES: usize = 12;
 /// Characters of output at each end.
 const OUTPUT: usize = 100_000;
 
+/// Characters of a name, which stays on one line.
+pub const NAME: usize = 60;
+
 const UNANSWERED: &str = "<td class=\"dim\">not answered</td></tr>\n";
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222;\
-background:#fff}code,pre,td,time{font-family:ui-monospace,monospace;font-size:13px}h1{font-size:1.4em}h2{margin-top:2em;\
+background:#fff}code,pre,td,time{font-family:ui-monospace,monospace;font-size:13px}h1{font-size:1.4em;overflow-wrap:anywhere}h1 code{font-size:1em}p>code{display:inline-block;min-width:8em}h2{margin-top:2em;\
 font-size:1.15em;border-bottom:1px solid #ddd}summary{cursor:pointer;padding:.15em 0;overflow-wrap:anywhere}\
 details[open]{background:#fafafa;border-left:3px solid #88a;padding-left:.8em;margin:.3em 0}summary i{color:#666}\
 pre{background:#f4f4f4;padding:.6em;overflow:auto;max-height:40em}mark{background:#ffe9a8}table{border-collapse:\
 collapse;margin:.5em 0}td,th{border:1px solid #ddd;padding:.1em .5em;text-align:left;vertical-align:top;\
-overflow-wrap:anywhere}.new td{background:#fff4d6}.bad{color:#a00}.dim,time{color:#777}svg{vertical-align:middle;\
+overflow-wrap:anywhere}th,.key{white-space:nowrap}.new td{background:#fff4d6}.bad{color:#a00}.dim,time{color:#777}svg{vertical-align:middle;\
 background:#f4f4f4}polyline{fill:none;stroke:#357;stroke-width:1.2}dt{float:left;width:8em;color:#777}dd{margin-left:8em;\
 overflow-wrap:anywhere}.err{color:#a00}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}pre,svg{\
 background:#22252b}details[open]{background:#1c1f24}.new td{background:#3a3320}mark{background:#5a4a10;color:#fff}\
-td,th{border-color:#444}h2{border-color:#444}polyline{stroke:#8bd}summary i{color:#999}}";
+td,th{border-color:#444}h2{border-color:#444}polyline{stroke:#8bd}summary i{color:#999}.bad,.err{color:#f88}.dim,time,\
+dt{color:#999}}";
 
 /// A text of the record on one line, harmless in a page.
 pub fn html(text: &str) -> String {
@@ -128,7 +133,9 @@ pub fn write(head: &Head, out: &mut dyn Write) -> io::Result<()> {
          <title>{words}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1><code>{words}</code></h1>\n"
     )?;
     write_about(head, &found, out)?;
-    writeln!(out, "<h2>Stops ({})</h2>", found.stops.count)?;
+    if found.stops.count > 0 {
+        writeln!(out, "<h2>Stops ({})</h2>", found.stops.count)?;
+    }
     write_all(&found.stops, "stops", out)?;
     found.output.write(out)?;
     writeln!(out, "<h2>Commands ({})</h2>\n<table>", found.commands.count + found.open.len())?;
@@ -242,19 +249,17 @@ fn gather(head: &Head) -> io::Result<Gathered> {
 }
 
 fn asked(event: &Event, when: &str) -> String {
-    let typed = event.data["typed"].as_array().map(|words| {
-        let words = words.iter().filter_map(Json::as_str);
-        words.collect::<Vec<_>>().join(" ")
-    });
+    let words = |words: &Vec<Json>| typed(&words.iter().filter_map(Json::as_str).collect::<Vec<_>>());
+    let typed = event.data["typed"].as_array().map(words);
     let what = typed.unwrap_or_else(|| format!("{} {}", text(&event.data, "name"), event.data["args"]));
     row(when, text(&event.data, "who"), &what)
 }
 
 fn row(when: &str, who: &str, what: &str) -> String {
     format!(
-        "<tr><td><time>{}</time></td><td>{}</td><td><code>{}</code></td>",
+        "<tr><td class=\"key\"><time>{}</time></td><td class=\"key\">{}</td><td><code>{}</code></td>",
         html(when),
-        html(cut(who, 100).0),
+        html(cut(who, 40).0),
         html(&bounded(what))
     )
 }
@@ -314,6 +319,9 @@ impl Output {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.all == 0 {
+            return Ok(());
+        }
         writeln!(out, "<h2>Output ({} characters)</h2>\n<pre>", self.all)?;
         let piece = |(error, text): &(bool, String)| {
             if *error { format!("<span class=\"err\">{}</span>", lines(text)) } else { lines(text) }
@@ -343,8 +351,12 @@ struct Place {
 fn write_hits(head: &Head, out: &mut dyn Write) -> io::Result<()> {
     let mut places: Vec<Place> = Vec::new();
     let mut known: HashMap<(u64, String), usize> = HashMap::new();
-    let mut more = 0;
+    let (mut more, mut calls) = (0, 0);
     let mut take = |seen: Occurrence| {
+        if let Some(crossed) = seen.crossed {
+            calls += u64::from(crossed != Crossed::Left);
+            return true;
+        }
         let Some(asked) = seen.asked.as_ref().filter(|_| seen.hit > 0) else { return true };
         let key = (seen.seq, asked.to_string());
         let at = match known.get(&key) {
@@ -364,7 +376,7 @@ fn write_hits(head: &Head, out: &mut dyn Write) -> io::Result<()> {
         places[at].take(&seen);
         true
     };
-    occurrences(head, &mut take)?;
+    with_calls(head, &mut take)?;
     if !places.is_empty() {
         writeln!(out, "<h2>Hits</h2>")?;
     }
@@ -374,6 +386,9 @@ fn write_hits(head: &Head, out: &mut dyn Write) -> io::Result<()> {
     if more > 0 {
         writeln!(out, "<p class=\"dim\">{more} hits of more places</p>")?;
     }
+    if calls > 0 {
+        writeln!(out, "<p class=\"dim\">Calls that were traced, and are not on this page: {calls}</p>")?;
+    }
     Ok(())
 }
 
@@ -382,7 +397,8 @@ impl Place {
         for ((_, value), spark) in seen.values.iter().zip(&mut self.sparks) {
             spark.add(value);
         }
-        let mut row = format!("<tr><td>{}</td><td><code>{}</code></td>", seen.hit, html(cut(&seen.function, 100).0));
+        let function = html(cut(&seen.function, NAME).0);
+        let mut row = format!("<tr><td>{}</td><td class=\"key\"><code>{function}</code></td>", seen.hit);
         for (_, value) in seen.values.iter().take(VALUES) {
             let _ = write!(row, "<td><code>{}</code></td>", html(&bounded(value)));
         }
@@ -395,12 +411,12 @@ impl Place {
         for (name, spark) in self.names.iter().zip(&self.sparks) {
             let drawn = spark.svg();
             if !drawn.is_empty() {
-                writeln!(out, "<p><code>{}</code> {drawn}</p>", html(cut(name, 100).0))?;
+                writeln!(out, "<p><code>{}</code> {drawn}</p>", html(cut(name, NAME).0))?;
             }
         }
         out.write_all(b"<details><summary>values</summary>\n<table><tr><th>hit</th><th>in</th>")?;
         for name in &self.names {
-            write!(out, "<th>{}</th>", html(cut(name, 100).0))?;
+            write!(out, "<th>{}</th>", html(cut(name, NAME).0))?;
         }
         out.write_all(b"</tr>\n")?;
         let mut written = Ok(());

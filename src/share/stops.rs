@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::page::{html, lines};
+use super::page::{NAME, html, lines};
 use crate::commands::report::{frame_place, reason_line};
 use crate::model::{Change, Event, Frame, Stop, Variable};
 use crate::render::{Page, cut};
@@ -62,14 +62,15 @@ pub fn part(event: &Event, since: &str, page: &Page, folder: &Path, sources: &mu
     let stop: Stop = serde_json::from_value(event.data.clone()).ok()?;
     let top = stop.frames.iter().find(|frame| frame.index == stop.frame).or(stop.frames.first());
     let place = top.map_or_else(|| "an unknown place".into(), |frame| frame_place(frame, page));
-    let changed: Vec<String> = stop.locals.iter().filter(|local| local.change.is_some()).map(short).collect();
+    let changed = stop.locals.iter().filter(|local| local.change.is_some()).take(MAX_LOCALS);
+    let changed: Vec<String> = changed.map(short).collect();
     let mut out = format!(
         "<details><summary><b>{}</b> <time>{}</time> {} in <code>{}</code> <i>{}</i></summary>\n",
         stop.number,
         html(since),
-        html(&reason_line(&stop.reason)),
-        html(&place),
-        html(cut(&changed.join(", "), MAX_VALUE).0),
+        html(&bounded(&reason_line(&stop.reason))),
+        html(&bounded(&place)),
+        html(&bounded(&changed.join(", "))),
     );
     if let Some(source) = top.and_then(|frame| window(frame, folder, sources)) {
         out.push_str(&source);
@@ -85,7 +86,7 @@ pub fn part(event: &Event, since: &str, page: &Page, folder: &Path, sources: &mu
     out.push_str("<ol start=\"0\">\n");
     for frame in stop.frames.iter().take(MAX_FRAMES) {
         let class = if frame.runtime { " class=\"dim\"" } else { "" };
-        let _ = writeln!(out, "<li{class}><code>{}</code></li>", html(&frame_place(frame, page)));
+        let _ = writeln!(out, "<li{class}><code>{}</code></li>", html(&bounded(&frame_place(frame, page))));
     }
     out.push_str("</ol>\n");
     left_out(stop.frames.len(), MAX_FRAMES, "frames", &mut out);
@@ -103,7 +104,7 @@ pub fn left_out(count: usize, shown: usize, what: &str, out: &mut String) {
 }
 
 fn short(local: &Variable) -> String {
-    format!("{}={}", local.name, cut(&local.value.flat(), 40).0)
+    format!("{}={}", cut(&local.name, NAME).0, cut(&local.value.flat(), 40).0)
 }
 
 fn row(local: &Variable, out: &mut String) {
@@ -114,8 +115,8 @@ fn row(local: &Variable, out: &mut String) {
     };
     let _ = writeln!(
         out,
-        "<tr{class}><td><code>{}</code></td><td><code>{}</code></td><td><code>{}</code></td></tr>",
-        html(&local.name),
+        "<tr{class}><td class=\"key\"><code>{}</code></td><td><code>{}</code></td><td><code>{}</code></td></tr>",
+        html(cut(&local.name, NAME).0),
         html(&bounded(&local.value.flat())),
         html(&before),
     );

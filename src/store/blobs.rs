@@ -52,14 +52,18 @@ fn name(content: &[u8]) -> String {
 
 /// The content of a blob; a failure where it is missing, too large for us or not what its name says.
 pub fn load(folder: &Path, sha256: &str) -> io::Result<Vec<u8>> {
+    load_up_to(folder, sha256, MAX_LINE)
+}
+
+fn load_up_to(folder: &Path, sha256: &str, most: usize) -> io::Result<Vec<u8>> {
     let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     // A name, not a way out of the folder.
     if sha256.len() != 64 || !sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(bad("not the name of a blob"));
     }
     let mut content = Vec::new();
-    File::open(path(folder, sha256))?.take(MAX_LINE as u64 + 1).read_to_end(&mut content)?;
-    if content.len() > MAX_LINE {
+    File::open(path(folder, sha256))?.take(most as u64 + 1).read_to_end(&mut content)?;
+    if content.len() > most {
         return Err(bad("the blob is too large"));
     }
     if name(&content) != sha256.to_ascii_lowercase() {
@@ -91,22 +95,26 @@ pub fn set_apart(folder: &Path, data: &mut Value) -> io::Result<Vec<File>> {
     Ok(files)
 }
 
-/// Puts back what [`set_apart`] took out. What can't be read stays a reference.
-pub fn restore(folder: &Path, data: &mut Value) {
-    put_back(folder, data, DEPTH);
+/// Puts back what [`set_apart`] took out; answers how many bytes that were. What can't be read stays a reference, and so
+/// does what would make an event larger than any of ours.
+pub fn restore(folder: &Path, data: &mut Value) -> usize {
+    let mut room = MAX_LINE;
+    put_back(folder, data, DEPTH, &mut room);
+    MAX_LINE - room
 }
 
-fn put_back(folder: &Path, value: &mut Value, depth: usize) {
-    if let Some(content) = referred(value).and_then(|sha256| load(folder, sha256).ok())
+fn put_back(folder: &Path, value: &mut Value, depth: usize, room: &mut usize) {
+    if let Some(content) = referred(value).and_then(|sha256| load_up_to(folder, sha256, *room).ok())
         && let Ok(whole) = serde_json::from_slice(&content)
     {
+        *room -= content.len();
         *value = whole;
         return;
     }
     if depth > 0
         && let Value::Object(fields) = value
     {
-        fields.values_mut().for_each(|field| put_back(folder, field, depth - 1));
+        fields.values_mut().for_each(|field| put_back(folder, field, depth - 1, room));
     }
 }
 
@@ -133,6 +141,16 @@ mod tests {
         assert!(again.is_empty(), "a content is written once");
         restore(folder.path(), &mut data);
         assert_eq!(data, whole);
+    }
+
+    #[test]
+    fn one_blob_that_is_named_many_times_fills_no_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let (blob, _) = store(folder.path(), json!("x".repeat(MAX_LINE / 4)).to_string().as_bytes()).unwrap();
+        let reference = json!({ "ref": { "sha256": blob.sha256, "bytes": blob.bytes } });
+        let mut data: Value = (0..100).map(|at| (format!("f{at}"), reference.clone())).collect();
+        assert_eq!(restore(folder.path(), &mut data), 3 * (MAX_LINE / 4 + 2));
+        assert_eq!(data.as_object().unwrap().values().filter(|field| field.is_string()).count(), 3);
     }
 
     #[test]

@@ -167,7 +167,7 @@ pub fn recover(head: &Head) -> io::Result<Option<u64>> {
     // When it died is not known; it was not before its last event.
     let event = |more: u64, kind: &str, data: Value| Event {
         v: 1,
-        seq: ends.seq + more,
+        seq: ends.seq.saturating_add(more),
         ts: ends.ts,
         session: head.id.clone(),
         thread: None,
@@ -270,6 +270,14 @@ mod tests {
         assert!(text.starts_with(&format!("{}{}{{", line(1, "x"), line(2, "state"))), "{text}");
         let third: Event = serde_json::from_str(text.lines().nth(2).unwrap()).unwrap();
         assert_eq!((third.seq, third.kind.as_str(), &third.data["dropped_bytes"]), (3, "log", &json!(40)));
+    }
+
+    #[test]
+    fn a_record_that_counts_as_far_as_can_be_is_ended_too() {
+        let state = tempfile::tempdir().unwrap();
+        let head = record(state.path(), "20260101-000000-otter", &line(u64::MAX, "state"));
+        assert_eq!(recover(&head).unwrap(), Some(0));
+        assert!(Ends::of(&head).unwrap().has_crashed());
     }
 
     #[test]

@@ -12,63 +12,64 @@ const OFFERED: usize = 5;
 /// The record that goes by a name; of several, the newest. `last` is the newest from this folder or its project, `last~1`
 /// the one before it.
 pub fn named(state: &Path, name: &str, cwd: &Path) -> Result<Head, Failure> {
-    let heads = newest_first(state);
-    let Some(back) = counted_back(name).filter(|_| !heads.iter().any(|head| head.is_called(name))) else {
-        return called(&heads, name).cloned().ok_or_else(|| {
-            let with: Vec<Head> = heads.iter().filter(|head| has_word(head, name)).cloned().collect();
-            match with.len() {
-                0 => offered(Failure::not_found(format!("there is no session and no record `{name}`")), &heads),
-                several => offered(Failure::usage(format!("`{name}` may be any of {several} records")), &with),
-            }
-        });
-    };
-    let here: Vec<Head> = heads.into_iter().filter(|head| is_from(head, cwd)).collect();
-    here.get(back).cloned().ok_or_else(|| {
-        let records = if here.len() == 1 { "record" } else { "records" };
-        Failure::not_found(format!("there is no `{name}`: this folder has {} {records}", here.len()))
-            .hint("a record is made by every session: bugeye trace, bugeye run")
-    })
+    let mut heads = newest_first(state);
+    if let Some(at) = heads.iter().position(|head| head.is_called(name)) {
+        return Ok(heads.swap_remove(at));
+    }
+    if let Some(back) = counted_back(name) {
+        let count = heads.iter().filter(|head| is_from(head, cwd)).count();
+        if let Some(head) = heads.into_iter().filter(|head| is_from(head, cwd)).nth(back) {
+            return Ok(head);
+        }
+        let records = if count == 1 { "record" } else { "records" };
+        return Err(Failure::not_found(format!("there is no `{name}`: this folder has {count} {records}"))
+            .hint("a record is made by every session: bugeye trace, bugeye run"));
+    }
+    // The word of an id is enough where no other record has it.
+    let with: Vec<&Head> = heads.iter().filter(|head| head.id.splitn(3, '-').nth(2) == Some(name)).collect();
+    match with.as_slice() {
+        [] => Err(offer(Failure::not_found(format!("there is no session and no record `{}`", quoted(name))), &heads)),
+        [only] => Ok((*only).clone()),
+        several => {
+            let failure =
+                Failure::not_found(format!("{} records are called `{}`: say which", several.len(), quoted(name)));
+            Err(offer(failure, several.iter().copied()))
+        }
+    }
 }
 
-/// The newest record from this folder or its project.
-pub fn newest(state: &Path, cwd: &Path) -> Result<Head, Failure> {
-    let heads = newest_first(state);
+/// The newest record from a folder or its project.
+pub fn newest_from(state: &Path, cwd: &Path) -> Result<Head, Failure> {
+    let mut heads = newest_first(state);
+    if let Some(at) = heads.iter().position(|head| is_from(head, cwd)) {
+        return Ok(heads.swap_remove(at));
+    }
     let failure =
-        || Failure::not_found("no session was ever started from here").hint("what comes: bugeye events --follow");
-    heads.iter().find(|head| is_from(head, cwd)).cloned().ok_or_else(|| offered(failure(), &heads))
+        Failure::not_found("no session was ever started from here").hint("what comes: bugeye events --follow");
+    Err(offer(failure, &heads))
 }
 
-/// The first of these that has the name: its id, or what it was called while it was live. The word of an id is enough
-/// where no other has it.
-#[must_use]
-pub fn called<'a>(heads: &'a [Head], name: &str) -> Option<&'a Head> {
-    heads.iter().find(|head| head.is_called(name)).or_else(|| {
-        let mut with = heads.iter().filter(|head| has_word(head, name));
-        with.next().filter(|_| with.next().is_none())
-    })
-}
-
-/// Every record, newest first.
-#[must_use]
-pub fn newest_first(state: &Path) -> Vec<Head> {
+/// Every record, the newest first; those that were made elsewhere take no name from those that were made here.
+fn newest_first(state: &Path) -> Vec<Head> {
     let mut heads = read::heads(state);
     heads.reverse();
+    heads.sort_by_key(|head| head.imported.is_some());
     heads
-}
-
-/// `otter` of `20261115-214131-otter`.
-fn has_word(head: &Head, name: &str) -> bool {
-    head.id.splitn(3, '-').nth(2) == Some(name)
 }
 
 fn is_from(head: &Head, cwd: &Path) -> bool {
     cwd.starts_with(&head.project) || head.cwd.starts_with(cwd)
 }
 
-fn offered(failure: Failure, heads: &[Head]) -> Failure {
-    heads.iter().take(OFFERED).fold(failure, |failure, head| {
-        failure.hint(format!("{}: {}", quoted(&head.id), quoted(cut(&head.words.join(" "), 60).0)))
-    })
+fn offer<'a>(failure: Failure, heads: impl IntoIterator<Item = &'a Head>) -> Failure {
+    let line = |head: &Head| {
+        let words = quoted(&head.words.join(" "));
+        match cut(&words, 60) {
+            (_, 0) => format!("{}: {words}", head.id),
+            (kept, _) => format!("{}: {kept}…", head.id),
+        }
+    };
+    heads.into_iter().take(OFFERED).fold(failure, |failure, head| failure.hint(line(head)))
 }
 
 /// `last` → 0, `last~2` → 2.
@@ -104,10 +105,26 @@ mod tests {
         assert_eq!(found("last").unwrap(), "20260102-000000-lynx");
         assert_eq!(found("last~1").unwrap(), "20260101-000000-otter");
         assert!(found("last~2").unwrap_err().message.contains("this folder has 2 records"));
-        assert_eq!(newest(state.path(), Path::new("/p/src")).unwrap().id, "20260102-000000-lynx");
         let failure = found("lynx").unwrap_err();
-        assert_eq!(failure.message, "`lynx` may be any of 2 records");
+        assert_eq!(failure.message, "2 records are called `lynx`: say which");
         assert_eq!(failure.hints, ["20260103-000000-lynx: x", "20260102-000000-lynx: x"]);
-        assert_eq!(found("wolf").unwrap_err().hints.len(), 3);
+        let failure = found("none").unwrap_err();
+        assert_eq!((failure.message.as_str(), failure.hints.len()), ("there is no session and no record `none`", 3));
+    }
+
+    #[test]
+    fn a_record_that_was_given_takes_no_name_from_one_that_was_made_here() {
+        let state = tempfile::tempdir().unwrap();
+        let imported = json!({ "at": 1, "from": "x" });
+        for (id, imported) in [("20260101-000000-otter", None), ("20260102-000000-lynx", Some(imported))] {
+            let folder = read::root(state.path()).join(id);
+            std::fs::create_dir_all(&folder).unwrap();
+            let head = json!({ "name": "good", "project": "/p", "cwd": "/p", "imported": imported });
+            std::fs::write(folder.join("session.json"), head.to_string()).unwrap();
+        }
+        let found = |name: &str| named(state.path(), name, Path::new("/p")).unwrap().id;
+        assert_eq!((found("good"), found("last")), ("20260101-000000-otter".into(), "20260101-000000-otter".into()));
+        assert_eq!((found("lynx"), found("last~1")), ("20260102-000000-lynx".into(), "20260102-000000-lynx".into()));
+        assert_eq!(newest_from(state.path(), Path::new("/p")).unwrap().id, "20260101-000000-otter");
     }
 }

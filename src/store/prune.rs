@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lifecycle;
-use super::named::{called, newest_first};
+use super::named::named;
 use super::read::{self, Head};
 use crate::failure::Failure;
 use crate::log;
@@ -123,14 +123,14 @@ pub fn prune(state: &Path, limits: Limits, dry: bool) -> Outcome {
 }
 
 /// Removes records by their names, all or none of them.
-pub fn remove_named(state: &Path, names: &[String], dry: bool) -> Result<Outcome, Failure> {
+pub fn remove_named(state: &Path, names: &[String], cwd: &Path, dry: bool) -> Result<Outcome, Failure> {
     let mut chosen: Vec<Found> = Vec::new();
     for name in names {
-        let head = named(state, name)?;
+        let head = named(state, name, cwd)?;
         let found = Found::of(head.folder.clone());
         if head.is_written() {
             return Err(Failure::wrong_state(format!("{} is a session that the daemon still has", head.id))
-                .hint(format!("end it first: bugeye -s {} stop", head.label())));
+                .hint(format!("let it go first: bugeye -s {} stop", head.id)));
         }
         if is_kept(&head.folder) {
             return Err(Failure::wrong_state(format!("{} is kept", head.id))
@@ -154,18 +154,11 @@ pub fn remove_named(state: &Path, names: &[String], dry: bool) -> Result<Outcome
     outcome.left = left.len();
     outcome.left_bytes = left.iter().map(|folder| size(folder)).sum();
     if dry {
-        outcome.left -= outcome.removed.len();
-        outcome.left_bytes -= outcome.freed;
+        outcome.left = outcome.left.saturating_sub(outcome.removed.len());
+        outcome.left_bytes = outcome.left_bytes.saturating_sub(outcome.freed);
     }
     settle(state, &outcome, dry);
     Ok(outcome)
-}
-
-/// The newest record of that name.
-pub fn named(state: &Path, name: &str) -> Result<Head, Failure> {
-    called(&newest_first(state), name).cloned().ok_or_else(|| {
-        Failure::not_found(format!("there is no record `{name}`")).hint("which there are: bugeye sessions --all")
-    })
 }
 
 /// `current` leads to a record that is there.
@@ -347,11 +340,11 @@ mod tests {
         keep(&kept, true).unwrap();
         let names = |list: &[&str]| list.iter().map(|name| (*name).to_string()).collect::<Vec<_>>();
         for (list, why) in [(["2-b", "1-a"], "is kept"), (["2-b", "3-c"], "still has"), (["2-b", "x"], "no record")] {
-            let failure = remove_named(state.path(), &names(&list), false).unwrap_err();
+            let failure = remove_named(state.path(), &names(&list), Path::new("/"), false).unwrap_err();
             assert!(failure.message.contains(why), "{failure}");
         }
         assert_eq!(read::folders(state.path()).len(), 3);
-        let outcome = remove_named(state.path(), &names(&["2-b"]), false).unwrap();
+        let outcome = remove_named(state.path(), &names(&["2-b"]), Path::new("/"), false).unwrap();
         assert_eq!((ids(&outcome), outcome.left), (vec!["2-b"], 2));
     }
 

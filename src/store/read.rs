@@ -63,7 +63,9 @@ impl Head {
     /// None while it is not written yet, or where it can't be read.
     #[must_use]
     pub fn load(folder: &Path) -> Option<Self> {
-        let mut head: Self = serde_json::from_slice(&std::fs::read(folder.join("session.json")).ok()?).ok()?;
+        let mut text = Vec::new();
+        File::open(folder.join("session.json")).ok()?.take(MAX_LINE as u64).read_to_end(&mut text).ok()?;
+        let mut head: Self = serde_json::from_slice(&text).ok()?;
         // The folder is what is asked for by that name, whatever the file says.
         head.id = folder.file_name()?.to_string_lossy().into_owned();
         head.folder = folder.to_path_buf();
@@ -93,7 +95,7 @@ impl Head {
     /// Whether it goes by this name: its id, or what it was called while it was live.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
-        self.id == name || self.alias == name || self.name.as_deref() == Some(name)
+        !name.is_empty() && (self.id == name || self.alias == name || self.name.as_deref() == Some(name))
     }
 }
 
@@ -134,6 +136,8 @@ pub struct Tail {
     torn: Vec<u8>,
     /// The line is too long to be one of ours, and is passed over.
     skipping: bool,
+    /// Whole lines are left for the next time.
+    more: bool,
     /// Lines that are no events.
     pub unreadable: u64,
 }
@@ -155,7 +159,7 @@ impl Tail {
     #[must_use]
     pub fn since(folder: &Path, at: u64) -> Self {
         let path = folder.join("events.jsonl");
-        Self { path, file: None, at, ended: at, torn: Vec::new(), skipping: at > 0, unreadable: 0 }
+        Self { path, file: None, at, ended: at, torn: Vec::new(), skipping: at > 0, more: false, unreadable: 0 }
     }
 
     /// How many bytes of whole lines there are so far, and how many in all.
@@ -190,43 +194,52 @@ impl Tail {
             }
         }
         let Some(file) = &mut self.file else { return Ok(None) };
-        let searched = self.torn.len();
-        let read = file.by_ref().take(PIECE as u64).read_to_end(&mut self.torn)?;
-        self.at += read as u64;
-        if read == 0 {
-            return Ok(None);
+        let mut searched = 0;
+        if !std::mem::take(&mut self.more) {
+            searched = self.torn.len();
+            let read = file.by_ref().take(PIECE as u64).read_to_end(&mut self.torn)?;
+            self.at += read as u64;
+            if read == 0 {
+                return Ok(None);
+            }
         }
         let mut events = Vec::new();
-        let mut from = 0;
+        let (mut from, mut restored) = (0, 0);
         while let Some(end) = self.torn[from.max(searched)..].iter().position(|byte| *byte == b'\n') {
             let end = from.max(searched) + end;
             let line = String::from_utf8_lossy(&self.torn[from..end]).into_owned();
             from = end + 1;
             match serde_json::from_str(&line) {
                 _ if std::mem::take(&mut self.skipping) => self.unreadable += 1,
-                Ok(event) => events.push((self.completed(event, &line), line)),
+                Ok(mut event) => {
+                    restored += self.complete(&mut event, &line);
+                    events.push((event, line));
+                }
                 Err(_) => self.unreadable += 1,
+            }
+            // Short lines may stand for a lot.
+            if restored > PIECE {
+                self.more = true;
+                break;
             }
         }
         if from > 0 {
             self.ended = self.at - self.torn.len() as u64 + from as u64;
         }
         self.torn.drain(..from);
-        if self.torn.len() > MAX_LINE {
+        if self.torn.len() > MAX_LINE && !self.more {
             self.torn.clear();
             self.skipping = true;
         }
         Ok(Some(events))
     }
 
-    /// The event with what was set apart from it.
-    fn completed(&self, mut event: Event, line: &str) -> Event {
-        if line.contains(blobs::MARK)
-            && let Some(folder) = self.path.parent()
-        {
-            blobs::restore(folder, &mut event.data);
+    /// Puts back what was set apart from an event; answers how many bytes that were.
+    fn complete(&self, event: &mut Event, line: &str) -> usize {
+        match self.path.parent() {
+            Some(folder) if line.contains(blobs::MARK) => blobs::restore(folder, &mut event.data),
+            _ => 0,
         }
-        event
     }
 }
 
@@ -265,6 +278,29 @@ mod tests {
         let whole = 3 * line(1).len() + "nonsense\n".len();
         assert_eq!(tail.bytes(), whole as u64);
         assert_eq!(numbers(&mut Tail::beyond(folder.path(), line(1).len() as u64)), Some(vec![2, 3]));
+    }
+
+    #[test]
+    fn large_values_come_a_few_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let (blob, _) = blobs::store(folder.path(), json!("x".repeat(PIECE)).to_string().as_bytes()).unwrap();
+        let lines = (1..=50).map(|seq| {
+            let value = json!({ "ref": { "sha256": blob.sha256, "bytes": blob.bytes } });
+            let event =
+                json!({ "v": 1, "seq": seq, "ts": 0, "session": "x", "type": "eval", "data": { "value": value } });
+            format!("{event}\n{}", line(seq + 100))
+        });
+        let text: String = lines.collect();
+        std::fs::write(folder.path().join("events.jsonl"), format!("{text}torn")).unwrap();
+        let mut tail = Tail::new(folder.path());
+        let mut seen = Vec::new();
+        while let Some(events) = tail.read().unwrap() {
+            assert!(events.len() <= 3, "{}", events.len());
+            assert!(events.iter().all(|(event, _)| event.kind == "log" || event.data["value"].is_string()));
+            seen.extend(events.into_iter().map(|(event, _)| event.seq));
+        }
+        assert_eq!(seen, (1..=50).flat_map(|seq| [seq, seq + 100]).collect::<Vec<_>>());
+        assert_eq!(tail.position(), (text.len() as u64, text.len() as u64 + 4));
     }
 
     #[test]

@@ -23,6 +23,9 @@ const WAITING: usize = 4;
 const KNOWN: usize = 10_000;
 /// Threads that are paired.
 const THREADS: usize = 1000;
+/// Process ids of one program, and bytes of each stream, that are kept. More than recordings have.
+const PIDS: usize = 1000;
+const OUTPUT: usize = 8 * 1024 * 1024;
 /// The most that is read of a file for the text of its lines.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
@@ -35,6 +38,8 @@ pub struct Survey {
     pub version: u32,
     /// Threads by number, with their names and steps.
     pub threads: BTreeMap<i64, (Option<Arc<str>>, u64)>,
+    /// Steps of threads beyond those.
+    more: u64,
     /// What the program printed, by stream.
     pub output: BTreeMap<String, String>,
 }
@@ -53,16 +58,24 @@ impl Survey {
                 match event.kind.as_str() {
                     "session.end" => survey.ending = serde_json::from_value(event.data["ending"].clone()).ok(),
                     "output" if ["stdout", "stderr"].contains(&text("stream")) => {
-                        survey.output.entry(text("stream").to_string()).or_default().push_str(text("text"));
+                        let printed = survey.output.entry(text("stream").to_string()).or_default();
+                        if printed.len() < OUTPUT {
+                            printed.push_str(text("text"));
+                        }
                     }
-                    _ => {
+                    _ if survey.run.pids.len() < PIDS => {
                         let pid = event.data.get("pid").and_then(Value::as_i64).filter(|pid| *pid > 1);
                         survey.run.pids.extend(pid.filter(|pid| !survey.run.pids.contains(pid)));
                     }
+                    _ => {}
                 }
             }
         }
         with_calls(head, &mut |seen| {
+            if survey.threads.len() >= THREADS && !survey.threads.contains_key(&seen.thread) {
+                survey.more += 1;
+                return true;
+            }
             let (name, steps) = survey.threads.entry(seen.thread).or_default();
             *name = seen.thread_name.or(name.take());
             *steps += 1;
@@ -73,7 +86,7 @@ impl Survey {
 
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.threads.values().map(|(_, steps)| steps).sum()
+        self.threads.values().map(|(_, steps)| steps).sum::<u64>() + self.more
     }
 }
 
@@ -90,7 +103,7 @@ pub struct Role {
 pub fn roles(a: &Survey, b: &Survey) -> Vec<Role> {
     let list = |survey: &Survey| -> Vec<(i64, String)> {
         let name = |name: &Option<Arc<str>>| name.as_deref().map(part).unwrap_or_default().to_string();
-        survey.threads.iter().take(THREADS).map(|(id, (thread, _))| (*id, name(thread))).collect()
+        survey.threads.iter().map(|(id, (thread, _))| (*id, name(thread))).collect()
     };
     let (one, mut other) = (list(a), list(b));
     let mut roles: Vec<Role> = Vec::new();

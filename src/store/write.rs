@@ -27,8 +27,10 @@ use crate::model::Event;
 const MAX_OUTPUT: u64 = 4 * 1024 * 1024;
 /// The longest text of one event of output.
 const MAX_TEXT: usize = 16 * 1024;
-/// What may wait for a slow disk. Beyond it output is dropped, and counted.
+/// What output may wait for a slow disk. What comes beyond it is dropped, and counted.
 const MAX_QUEUED: usize = 64 * 1024 * 1024;
+/// Roughly what an event takes in memory beside its text.
+const EVENT: usize = 512;
 /// Source files that are kept of one session.
 const MAX_SOURCES: usize = 500;
 /// How long a reply waits for its events to be written. A disk that takes longer holds up nobody.
@@ -81,15 +83,15 @@ impl Recorder {
         self.redacts.load(Ordering::Relaxed)
     }
 
-    /// A new recording. Its id is the time and a word, so that ids sort by age and can be said aloud.
+    /// A new recording. Its id is the time and a word, so that it can be said aloud. Ids sort by age, those of one second
+    /// too: the words stand in their order, and each is for a part of it.
     pub fn create(&self, about: &Value, logged: bool) -> Result<Journal, Failure> {
         let root = read::root(&self.state);
         let failed = |error| Failure::io(format!("record in {}", root.display()), &error);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&root).map_err(failed)?;
-        let now = now_ms();
+        let now = part(now_ms());
         for attempt in 0..100 {
-            let word = WORDS[(usize::try_from(now).unwrap_or(0) + attempt * 7) % WORDS.len()];
-            let folder = root.join(format!("{}-{word}", stamp(now)));
+            let folder = root.join(name(now + attempt));
             match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
                     return self.open(&folder, about, logged).map_err(|error| {
@@ -242,9 +244,13 @@ struct Counts {
 
 impl Shared {
     fn send(&self, counts: &mut Counts, kind: &str, thread: Option<i64>, data: Value) -> u64 {
+        self.weighed(counts, kind, thread, data, 0)
+    }
+
+    /// Hands over an event that counts for so much in the queue.
+    fn weighed(&self, counts: &mut Counts, kind: &str, thread: Option<i64>, data: Value, weight: usize) -> u64 {
         let seq = counts.next;
         counts.next += 1;
-        let weight = weight(&data);
         self.queued.fetch_add(weight, Ordering::Relaxed);
         let event = Event { v: 1, seq, ts: now_ms(), session: self.id.clone(), thread, kind: kind.into(), data };
         if self.jobs.send(Job::Event { key: self.key, event: Box::new(event), weight }).is_err() {
@@ -298,7 +304,8 @@ impl Journal {
                 counts.dropped.1 += piece.len() as u64;
             } else {
                 shared.say_dropped(&mut counts);
-                shared.send(&mut counts, "output", None, json!({ "stream": stream, "text": piece }));
+                let data = json!({ "stream": stream, "text": piece });
+                shared.weighed(&mut counts, "output", None, data, EVENT + piece.len());
             }
         }
     }
@@ -370,33 +377,28 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Roughly what a value takes in memory.
-fn weight(data: &Value) -> usize {
-    const NODE: usize = 64;
-    NODE + match data {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(fields) => fields.iter().map(|(key, field)| key.len() + weight(field)).sum(),
-        _ => 0,
-    }
-}
-
 pub(crate) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// `20261115-214131` in UTC.
-fn stamp(ms: u64) -> String {
-    let seconds = ms / 1000;
+/// The time in parts of a second, of which each has its word.
+fn part(ms: u64) -> u64 {
+    ms / 1000 * WORDS.len() as u64 + ms % 1000 * WORDS.len() as u64 / 1000
+}
+
+/// `20261115-214131-otter`, in UTC.
+fn name(part: u64) -> String {
+    let (seconds, word) = (part / WORDS.len() as u64, part % WORDS.len() as u64);
+    let word = usize::try_from(word).ok().and_then(|word| WORDS.get(word)).unwrap_or(&"yak");
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = log::date(days);
-    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", rest / 3600, rest / 60 % 60, rest % 60)
+    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}-{word}", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
 const WORDS: [&str; 32] = [
-    "otter", "heron", "lynx", "finch", "badger", "crane", "gecko", "ibis", "koala", "lemur", "mole", "newt", "okapi",
-    "puma", "quail", "raven", "seal", "tapir", "urchin", "viper", "wren", "yak", "zebra", "adder", "bison", "cobra",
-    "dingo", "egret", "ferret", "gull", "hare", "jackal",
+    "adder", "badger", "bison", "cobra", "crane", "dingo", "egret", "ferret", "finch", "gecko", "gull", "hare",
+    "heron", "ibis", "jackal", "koala", "lemur", "lynx", "mole", "newt", "okapi", "otter", "puma", "quail", "raven",
+    "seal", "tapir", "urchin", "viper", "wren", "yak", "zebra",
 ];
 
 #[cfg(test)]
@@ -405,10 +407,21 @@ mod tests {
     use crate::store::blobs;
 
     #[test]
-    fn a_stamp_is_the_time_in_words_that_sort() {
-        assert_eq!(stamp(0), "19700101-000000");
-        assert_eq!(stamp(1_794_778_891_000), "20261115-214131");
-        assert_eq!(stamp(1_709_208_000_000), "20240229-120000");
+    fn a_name_is_the_time_in_words_that_sort() {
+        assert_eq!(name(part(0)), "19700101-000000-adder");
+        assert_eq!(name(part(1_794_778_891_670)), "20261115-214131-otter");
+        assert_eq!(name(part(1_709_208_000_999)), "20240229-120000-zebra");
+        let names: Vec<String> = (0..100).map(|more| name(part(1_709_207_999_500) + more)).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn records_of_one_moment_sort_by_their_age() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::start(folder.path()).unwrap();
+        let journals: Vec<Journal> = (0..20).map(|_| recorder.create(&json!({}), false).unwrap()).collect();
+        assert!(journals.windows(2).all(|pair| pair[0].id() < pair[1].id()), "{journals:?}");
     }
 
     #[test]

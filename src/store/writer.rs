@@ -116,7 +116,12 @@ impl Open {
     }
 
     /// Writes an event, or counts it among the lost.
-    fn put(&mut self, key: u64, mut event: Event, keeper: &Keeper) {
+    fn put(&mut self, key: u64, event: Event, keeper: &Keeper) {
+        self.put_with(key, event, None, keeper);
+    }
+
+    /// The same of an event that refers to a blob that was just written.
+    fn put_with(&mut self, key: u64, mut event: Event, blob: Option<File>, keeper: &Keeper) {
         let seq = event.seq;
         if let Some(redactor) = &mut self.redactor {
             redactor.event(&mut event);
@@ -125,7 +130,10 @@ impl Open {
         self.note(&event, keeper);
         if self.say_lost(matters, keeper, key) {
             match self.write(&mut event) {
-                Ok(blobs) => keeper.written(key, &self.events, blobs, matters),
+                Ok(blobs) => {
+                    let blobs = blobs.into_iter().chain(blob).collect();
+                    keeper.written(key, &self.events, blobs, matters);
+                }
                 Err(error) => self.lose(seq, &error.to_string()),
             }
         } else if let Some(lost) = &mut self.lost {
@@ -191,7 +199,10 @@ impl Open {
         match (&*self.events).write_all(line.as_bytes()) {
             Ok(()) => {
                 self.length += line.len() as u64;
-                self.torn = false;
+                if std::mem::take(&mut self.torn) {
+                    // What could not be taken back counts too: nothing whole may be cut later.
+                    self.length = self.events.metadata().map_or(self.length, |found| found.len());
+                }
                 Ok(blobs)
             }
             Err(error) => {
@@ -230,21 +241,23 @@ impl Open {
         keeper.list(entry, now);
     }
 
-    /// Stores a source file; answers what its event says: the name of its content, or why it is left out.
-    fn source(&self, file: &Path) -> Value {
+    /// Stores a source file; answers what its event says, the name of its content or why it is left out, and the blob.
+    fn source(&self, file: &Path) -> (Value, Option<File>) {
         let mut data = json!({ "file": file });
+        let mut stored = None;
         match self.store(file) {
-            Ok(Some((sha256, mtime))) => {
+            Ok(Some((sha256, mtime, blob))) => {
                 data["sha256"] = json!(sha256);
                 data["mtime"] = json!(mtime);
+                stored = blob;
             }
             Ok(None) => data["left_out"] = json!("too large, or no plain file"),
             Err(error) => data["left_out"] = json!(error.to_string()),
         }
-        data
+        (data, stored)
     }
 
-    fn store(&self, file: &Path) -> io::Result<Option<(String, u64)>> {
+    fn store(&self, file: &Path) -> io::Result<Option<(String, u64, Option<File>)>> {
         let found = std::fs::metadata(file)?;
         if !found.is_file() || found.len() > MAX_SOURCE {
             return Ok(None);
@@ -257,9 +270,9 @@ impl Open {
         {
             content = clean.into_bytes();
         }
-        let (blob, _) = blobs::store(&self.head.folder, &content)?;
+        let (blob, stored) = blobs::store(&self.head.folder, &content)?;
         let mtime = found.modified()?.duration_since(UNIX_EPOCH).map_or(0, |at| at.as_millis());
-        Ok(Some((blob.sha256, u64::try_from(mtime).unwrap_or(0))))
+        Ok(Some((blob.sha256, u64::try_from(mtime).unwrap_or(0), stored)))
     }
 }
 
@@ -285,8 +298,8 @@ pub(super) fn run(jobs: &mpsc::Receiver<Job>, queued: &AtomicUsize, keeper: &Kee
             }
             Job::Source { key, seq, file } => {
                 if let Some(record) = open.get_mut(&key) {
-                    let event = record.event(seq, "source", record.source(&file));
-                    record.put(key, event, keeper);
+                    let (data, blob) = record.source(&file);
+                    record.put_with(key, record.event(seq, "source", data), blob, keeper);
                 }
             }
             Job::Close { key } => {
@@ -355,22 +368,25 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_taken_back() {
+    fn half_a_line_that_can_t_be_taken_back_costs_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let keeper = keeper(folder.path());
         let path = folder.path().join("events.jsonl");
         let file = File::options().create(true).append(true).open(&path).unwrap();
         let mut record = open(folder.path(), file.try_clone().unwrap());
         record.put(0, event(1, "log"), &keeper);
-        let whole = std::fs::read(&path).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
         // What a write leaves that met the end of the disk half way.
         (&file).write_all(b"{\"v\":1,\"seq").unwrap();
         record.events = Arc::new(File::options().read(true).open(&path).unwrap());
         assert!(record.write(&mut event(2, "log")).is_err());
         assert!(record.torn, "a file that can't be written can't be cut");
+        // It has a line of its own, and is never cut together with what comes after it.
         record.events = Arc::new(file);
-        record.torn = record.events.set_len(record.length).is_err();
-        assert_eq!(std::fs::read(&path).unwrap(), whole);
+        record.put(0, event(3, "stopped"), &keeper);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(&format!("{whole}{{\"v\":1,\"seq\n{{")), "{text}");
+        assert_eq!((record.torn, record.length), (false, text.len() as u64));
         keeper.end();
     }
 }

@@ -126,7 +126,7 @@ impl Screen {
         self.over = bytes.is_empty();
         self.bytes.extend_from_slice(bytes);
         let mut heard = Vec::new();
-        let mut line = |bytes: Vec<u8>| heard.push(Heard::Line(String::from_utf8_lossy(&bytes).into_owned()));
+        let mut line = |bytes: Vec<u8>| heard.push(String::from_utf8_lossy(&bytes).into_owned());
         while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
             let rest = self.bytes.split_off(end + 1);
             line(std::mem::replace(&mut self.bytes, rest));
@@ -134,7 +134,11 @@ impl Screen {
         if self.over || self.bytes.len() > MAX_LINE {
             line(std::mem::take(&mut self.bytes));
         }
-        heard
+        if let Some(at) = heard.iter().position(|line| is_leave(line)) {
+            heard.truncate(at);
+            self.over = true;
+        }
+        heard.into_iter().map(Heard::Line).collect()
     }
 }
 
@@ -152,8 +156,7 @@ impl Typing {
                 Typed::Line(line) => {
                     // It stays to be seen, above what it brings about.
                     writeln!(out, "\r\x1b[K{}{}", self.label, quoted(&line))?;
-                    let leaves = ["quit", "exit"].contains(&line.trim());
-                    heard.push(if leaves { Heard::End } else { Heard::Line(line) });
+                    heard.push(if is_leave(&line) { Heard::End } else { Heard::Line(line) });
                 }
                 Typed::End => heard.push(Heard::End),
             }
@@ -162,6 +165,11 @@ impl Typing {
         out.flush()?;
         Ok(heard)
     }
+}
+
+/// Whether this is said to leave.
+fn is_leave(line: &str) -> bool {
+    ["quit", "exit"].contains(&line.trim())
 }
 
 /// A terminal that gives each key as it is typed, until this is dropped.

@@ -153,7 +153,13 @@ fn refusal(entry: &Entry, args: &Value) -> Option<Failure> {
             Failure::refused(format!("`{name}` would start a program; commands by file are about this session"));
         return Some(failure.hint(format!("type it in a shell: bugeye {name}")));
     }
-    if name == "use" || args["all"] == true && name == "stop" {
+    let elsewhere = match name {
+        "use" | "prune" => true,
+        "stop" => args["all"] == true,
+        "keep" => !args["id"].is_null(),
+        _ => false,
+    };
+    if elsewhere {
         return Some(Failure::refused("commands by file are about this session alone"));
     }
     if args["follow"] == true {
@@ -341,11 +347,14 @@ mod tests {
         refused(r#"{"cmd":"restart"}"#, Refused, "would start a program");
         refused(r#"{"cmd":"trace","args":["--at","f: i","--","./x"]}"#, Refused, "would start a program");
         refused(r#"{"cmd":"stop","args":["--all"]}"#, Refused, "this session alone");
+        refused(r#"{"cmd":"prune","args":["--older-than","0s"]}"#, Refused, "this session alone");
+        refused(r#"{"cmd":"keep","args":["otter"]}"#, Refused, "this session alone");
         refused(r#"{"cmd":"doctor"}"#, Unsupported, "command line alone");
         refused(r#"{"type":"inject_message","data":{"role":"user","content":"x"}}"#, Unsupported, "for an agent");
         refused(r#"{"type":"inspect","data":{"what":"messages"}}"#, Unsupported, "for an agent");
         refused(r#"{"type":"breakpoint","data":{"action":"add","on":"tool","name":"x"}}"#, Unsupported, "for an agent");
         assert_eq!(command_of(r#"{"cmd":"trace","args":["--at","f: i"]}"#).0, "trace");
+        assert_eq!(command_of(r#"{"cmd":"keep"}"#).0, "keep");
         let long = reader::Line { at: 0, end: 70_001, text: None };
         let failure = understand(&long).command.unwrap_err();
         assert_eq!(failure.message, "the line has 70000 bytes, more than 65536");
