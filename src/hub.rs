@@ -363,6 +363,11 @@ impl Live {
     /// Ends the session and waits until nothing is left of it.
     pub async fn end(&self, kill: bool) {
         let _ = self.handle.ask(Op::Stop { kill }).await;
+        self.gone().await;
+    }
+
+    /// Waits until nothing is left of what has ended.
+    pub async fn gone(&self) {
         let mut finished = self.handle.finished.clone();
         let _ = tokio::time::timeout(Duration::from_secs(10), finished.wait_for(|done| *done)).await;
     }

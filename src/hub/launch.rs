@@ -112,6 +112,10 @@ impl Hub {
             Ok(answer) => Ok((live, answer)),
             Err(failure) => {
                 let failure = attach::explained(failure, live.held_of.as_ref());
+                // Nobody can end it any more: nothing is left of it when its failure is told.
+                if !live.state().is_live() {
+                    live.gone().await;
+                }
                 // What never was held is no session: the user sees why, and nothing else.
                 if live.state() != SessionState::Lost {
                     self.remove(&alias);
