@@ -491,7 +491,7 @@ fn recordings_are_listed_kept_and_removed() {
     assert!(pruned["freed"].as_u64().unwrap() > 500, "{pruned}");
     bug.ok(&["keep", "--off", "two"]);
     has(&bug.ok(&["prune", "--older-than", "0s"]), &["1 recording removed", "0 recordings left, 0 B"]);
-    bug.run(&["prune", "two"]).fails(3, "there is no record `two`");
+    bug.run(&["prune", "two"]).fails(3, "no record `two`");
     bug.run(&["prune", "--older-than", "x"]).fails(2, "does not begin with a number");
 }
 

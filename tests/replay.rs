@@ -360,7 +360,7 @@ fn a_live_session_is_asked_before_a_record() {
         agent.ok("debug_do", json!({ "session": "s1", "commands": ["print i --at stop:2", "--at stop:3 print i"] }));
     has(&text, &["i = 1\n", "i = 2\n"]);
     let (text, failed) = agent.call("debug_continue", json!({ "session": old }));
-    has(&text, &["it can't be continued"]);
+    has(&text, &["only its record", "start it again"]);
     assert!(failed);
     agent.leave();
 }

@@ -129,7 +129,7 @@ fn a_live_record_is_given_up_to_now() {
     // The copy is not the session.
     has(&bug.ok(&["-s", &id, "status"]), &["running"]);
     has(&bug.run(&["-s", &again, "status"]).stderr, &["from the record", &again]);
-    bug.run(&["-s", &again, "pause"]).fails(1, "is a record");
+    bug.run(&["-s", &again, "pause"]).fails(3, "only its record");
 }
 
 #[test]

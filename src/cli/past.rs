@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::client;
 use crate::client::records::Known;
+use crate::commands::past::over;
 use crate::commands::{Entry, Past, past_of};
 use crate::failure::{Failure, Kind};
 use crate::paths::Paths;
@@ -95,7 +96,9 @@ impl Asked<'_> {
         let when = self.when.unwrap_or(if self.entry.at_end { When::End } else { When::Last });
         // What would run or change the program is refused wherever it is asked.
         let past = (self.entry.past_of)(self.args.clone());
-        let when = if self.when.is_none() && matches!(past, Past::Changes | Past::Beside) { When::End } else { when };
+        if self.when.is_none() && matches!(past, Past::Changes | Past::Beside) {
+            return Answer::new(Err(over(&head, self.entry.name)));
+        }
         let moment = match Moment::load(head, when, past_of) {
             Ok(moment) => moment,
             Err(failure) => return Answer::new(Err(failure)),

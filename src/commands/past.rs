@@ -15,6 +15,7 @@ use crate::model::{Frame, SessionState, Stop, ThreadInfo, Variable};
 use crate::render::{cut, quoted};
 use crate::session::check_thread;
 use crate::store::blobs;
+use crate::store::read::Head;
 use crate::store::replay::{self, Answered, Moment};
 use crate::store::sources::Text;
 
@@ -62,9 +63,25 @@ pub fn unanswered(moment: &Moment, name: &str, past: Past) -> Failure {
 
 fn refused(moment: &Moment, name: &str) -> Failure {
     let head = &moment.head;
+    let message = format!("{} is a record: it can't be continued, and `{name}` has nothing to act on", head.id);
+    instead(head, Failure::refused(message))
+}
+
+/// What is said to a command for a session that is over, where no moment of its record was named.
+#[must_use]
+pub fn over(head: &Head, name: &str) -> Failure {
+    let session = match head.alias.as_str() {
+        "" => head.id.clone(),
+        alias => format!("`{alias}`"),
+    };
+    let message = format!("there is no session {session} any more, only its record: `{name}` has nothing to act on");
+    instead(head, Failure::not_found(message))
+}
+
+fn instead(head: &Head, failure: Failure) -> Failure {
     let words: Vec<&str> = ["run", "--"].into_iter().chain(head.words.iter().map(String::as_str)).collect();
     let words = typed(&words);
-    Failure::refused(format!("{} is a record: it can't be continued, and `{name}` has nothing to act on", head.id))
+    failure
         .hint(format!("start it again: {}", quoted(cut(&words, 500).0)))
         .hint(format!("look at it: bugeye -s {} --at last context", head.id))
 }
