@@ -401,6 +401,11 @@ impl Runner {
         let mut buffer = [0u8; 4096];
         self.read_adapter_errors(&mut buffer);
         let stderr_tail = std::mem::take(&mut self.stderr_tail);
+        // It died of its program's end, and how that ended is known.
+        let of_the_end = exit.as_deref().is_some_and(|exit| exit.contains("SIGPIPE"));
+        if of_the_end && self.watched.as_ref().is_some_and(platform::Watched::has_ended) {
+            self.feed(Input::Unnoticed);
+        }
         self.feed(Input::Gone { adapter_exit: exit, stderr_tail });
     }
 
