@@ -3,6 +3,7 @@
 //! An adapter is a constant of [`Adapter`] in its own file. What differs between adapters is data there, or a function
 //! there that the constant names; nothing outside compares adapter names. The user's own adapters are such structs too.
 
+pub mod agent;
 pub mod cmake;
 pub mod codelldb;
 pub mod debugpy;
@@ -14,6 +15,7 @@ pub mod node;
 pub mod own;
 pub mod perl;
 pub mod php;
+mod plain;
 pub mod ruby;
 mod script;
 mod tracing;
@@ -456,114 +458,9 @@ pub struct Quirks {
     pub first_answer: Duration,
     /// What the program prints comes as `output` events: its streams are the adapter's own.
     pub output_events: bool,
-}
-
-impl Quirks {
-    /// An adapter that does what the protocol says and no more: the base for the others.
-    pub const PLAIN: Self = Self {
-        print_contexts: &["watch"],
-        prints_only_pure: false,
-        eval_context: "repl",
-        raw: str::to_string,
-        raw_answer: str::to_string,
-        counts_before_condition: false,
-        hit_condition: |n| format!(">={n}"),
-        hits_in_condition: None,
-        prelude: &[],
-        hit_ids: |stopped| stopped.hit_breakpoint_ids.clone(),
-        ignored_exceptions: &[],
-        skip_exceptions: &[],
-        handled: None,
-        check_condition: None,
-        tells_condition_errors: false,
-        is_impure: |_| false,
-        stderr_noise: &[],
-        condition_error: |_| None,
-        is_about_condition: |_| false,
-        assignment: |lhs, value| format!("{lhs} = {value}"),
-        assigns_in_top: false,
-        top_frame: None,
-        stacks_while_running: false,
-        calls_stop: false,
-        eval_again: |_, _| None,
-        arguments: (|_, _| String::new(), |_| Vec::new()),
-        source_arguments: None,
-        exception_text: |_| None,
-        catch_functions: &[],
-        is_retold: |_, _| false,
-        catch_words: &[],
-        is_furniture: |_, _| false,
-        length: None,
-        is_runtime: |_, _| false,
-        is_library: |_| false,
-        function_name: str::to_string,
-        thread_name: str::to_string,
-        error_text: str::to_string,
-        tidy: |value, _| value.to_string(),
-        type_name: str::to_string,
-        is_opaque: |_, _| false,
-        shares_scopes: false,
-        function_again: |_, _| None,
-        scope_command: |_| None,
-        any_function: None,
-        pages: true,
-        pages_indexed: false,
-        passes_through: |_, _| false,
-        pages_exactly: false,
-        count: |_, _| None,
-        slice: None,
-        exit_signal: |_, _| None,
-        detach_grace: Duration::from_secs(2),
-        detach_command: None,
-        left_abruptly: false,
-        serves_many: false,
-        keeps_step: false,
-        tells_one_hit: None,
-        hit_alone: None,
-        disconnect_kills: false,
-        not_stopped: None,
-        starts_late: false,
-        catches_by_default: true,
-        throws_as_breakpoints: false,
-        pid_in_output: |_| None,
-        call_reason: None,
-        forget_step: None,
-        has_addresses: false,
-        returned: None,
-        is_nonsense: |_| false,
-        commands_need_a_program: false,
-        runs_in_terminal: false,
-        attach_runs: false,
-        no_attach: None,
-        entry_function: None,
-        first_answer: Duration::ZERO,
-        output_events: false,
-    };
-}
-
-impl Natives {
-    /// No commands beside the protocol.
-    pub const NONE: Self = Self {
-        failure: |_| None,
-        memory_read: None,
-        memory_bytes: |_| None,
-        memory_write: None,
-        memory_writes: None,
-        address_of: str::to_string,
-        at_address: None,
-        disassemble: None,
-        jump: None,
-        watch: None,
-        thrown_type: None,
-        prepare: |_| Vec::new(),
-        settled: |_| None,
-        why: None,
-        version: None,
-        reverse: None,
-        also_stopped: None,
-        go: None,
-        trace: None,
-    };
+    /// The program is a coding agent: any command is one, breakpoints are on what it does, it tells of itself what is to
+    /// be recorded, can be held only between its doings, and goes on when its debugger is gone.
+    pub agents: bool,
 }
 
 /// Every built-in adapter, in the order they are preferred.
@@ -587,10 +484,10 @@ pub fn all() -> Vec<&'static Adapter> {
     ADAPTERS.iter().copied().chain(own::all().into_iter().map(|own| &own.adapter)).collect()
 }
 
-/// Finds an adapter by its id or another name for it.
+/// Finds an adapter by its id or another name for it; also the one for agents, which no language leads to.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static Adapter> {
-    all().into_iter().find(|adapter| adapter.id == name || adapter.aliases.contains(&name))
+    all().into_iter().chain([&agent::AGENT]).find(|adapter| adapter.id == name || adapter.aliases.contains(&name))
 }
 
 /// The adapter preferred for a language.

@@ -51,6 +51,7 @@ pub const GROUPS: &[(Group, &str)] = &[
     (Group::Breakpoints, "Breakpoints"),
     (Group::Running, "Running"),
     (Group::Looking, "Looking"),
+    (Group::Agents, "Agents"),
     (Group::Around, "Around it"),
 ];
 
@@ -165,6 +166,16 @@ fn root(entry: Option<&Entry>) -> Command {
         }
         None => root,
     }
+}
+
+/// Variables that coding agents set for the commands they run, some of them in a terminal.
+const AGENTS: [&str; 7] =
+    ["AI_AGENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE"];
+
+/// Whether somebody types this, at a terminal.
+fn is_person() -> bool {
+    let terminal = io::stdin().is_terminal() || io::stdout().is_terminal();
+    terminal && !AGENTS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 fn wants_colour(arguments: &ArgMatches) -> bool {
@@ -286,7 +297,8 @@ impl Ask {
             env: self.entry.spawns.then(|| std::env::vars_os().filter_map(text).collect()),
             umask: self.entry.spawns.then(umask),
             typed: Some(self.typed.clone()),
-            on_behalf: None,
+            person: is_person(),
+            ..Caller::default()
         }
     }
 

@@ -215,7 +215,7 @@ impl Connection {
     /// What has the question of number `id` answered with what there is; it may be called from another thread.
     pub fn canceller(&self, id: u64) -> io::Result<impl Fn() + Send + use<>> {
         let stream = self.stream.try_clone()?;
-        let line = serde_json::to_string(&request(0, "cancel", json!({ "id": id })))?;
+        let line = serde_json::to_string(&request(0, "interrupt", json!({ "id": id })))?;
         Ok(move || {
             // A daemon that is gone is noticed by whoever reads.
             let _ = (&stream).write_all(format!("{line}\n").as_bytes());

@@ -23,6 +23,7 @@ pub mod diff;
 pub mod disassemble;
 pub mod do_;
 pub mod doctor;
+pub mod doing_line;
 pub mod down;
 pub mod eval;
 pub mod event_line;
@@ -34,9 +35,12 @@ pub mod flake;
 pub mod follow;
 pub mod frame;
 pub mod hits;
+pub mod hook;
 pub mod import;
 pub mod init;
+pub mod inject;
 pub mod input;
+pub mod inspect;
 pub mod jump;
 pub mod lines;
 pub mod locals;
@@ -56,6 +60,7 @@ pub mod raw;
 pub mod registers;
 pub mod replay;
 pub mod report;
+pub mod rerun;
 pub mod restart;
 pub mod run;
 pub mod schema;
@@ -101,6 +106,7 @@ pub enum Group {
     Breakpoints,
     Running,
     Looking,
+    Agents,
     Around,
 }
 
@@ -367,6 +373,11 @@ pub const CATALOGUE: &[Entry] = &[
     served::<output::Output>(),
     served::<input::Input>(),
     served::<raw::Raw>(),
+    served::<inspect::Inspect>(),
+    served::<inject::Inject>(),
+    served::<inject::Cancel>(),
+    served::<inject::AnswerFor>(),
+    served::<rerun::Rerun>(),
     bare::<events::Events>(),
     bare::<replay::Replay>(),
     local::<diff::Diff>(),
@@ -388,6 +399,7 @@ pub const CATALOGUE: &[Entry] = &[
     local::<completions::Completions>(),
     bare::<man::Man>(),
     bare::<mcp::Mcp>(),
+    bare::<hook::Hook>(),
     bare::<schema::Schema>(),
 ];
 

@@ -59,6 +59,10 @@ pub fn find(
     configured: Configured<'_>,
     env_path: &str,
 ) -> Result<Found, Failure> {
+    if adapter.quirks.agents {
+        // It is this program.
+        return Ok(Found::program(adapter, PathBuf::new()));
+    }
     let folder = private_folder(adapter, paths);
     let mut found = match configured {
         Some((path, _)) => find_configured(adapter, &expand_home(path), &folder, paths, env_path)?,

@@ -7,6 +7,7 @@ pub mod asked;
 pub mod attach;
 pub mod build;
 pub mod configs;
+pub mod control;
 pub mod launch;
 mod own;
 pub mod places;
@@ -87,6 +88,8 @@ pub struct Live {
     pub notes: Vec<String>,
     /// How far each kind of caller has read the output.
     read: Mutex<HashMap<String, u64>>,
+    /// Who has the control of an agent.
+    holder: Mutex<Option<control::Holder>>,
 }
 
 /// A name that is kept while its session starts.
@@ -240,42 +243,53 @@ impl Hub {
     /// The session a command is about, when it names none: the one chosen, or the newest from there. For a client that
     /// stays, only those are meant that it started; for a shell those of such a client only where there is no other.
     fn default_session(&self, caller: &Caller) -> Result<Arc<Live>, Failure> {
-        let (cwd, project) = (&caller.cwd, places::project_of(&caller.cwd));
         let inner = lock(&self.inner);
-        if let Some(chosen) = inner.chosen.get(&chooser(caller))
-            && let Some(live) = inner.sessions.iter().find(|live| live.alias == *chosen)
+        // An agent that debugs a program means that, and not itself, where it names none.
+        let others: Vec<Arc<Live>> = inner.sessions.iter().filter(|live| !live.is_of(caller)).cloned().collect();
+        if others.len() < inner.sessions.len()
+            && let Ok(other) = Self::default_among(&others, inner.chosen.get(&chooser(caller)), caller)
+        {
+            return Ok(other);
+        }
+        Self::default_among(&inner.sessions, inner.chosen.get(&chooser(caller)), caller)
+    }
+
+    fn default_among(sessions: &[Arc<Live>], chosen: Option<&String>, caller: &Caller) -> Result<Arc<Live>, Failure> {
+        let (cwd, project) = (&caller.cwd, places::project_of(&caller.cwd));
+        if let Some(chosen) = chosen
+            && let Some(live) = sessions.iter().find(|live| live.alias == *chosen)
         {
             return Ok(live.clone());
         }
         if let Some(client) = caller.client() {
-            let mine = || inner.sessions.iter().rev().filter(|live| live.owner == client);
+            let mine = || sessions.iter().rev().filter(|live| live.owner == client);
             let newest = mine().find(|live| live.state().is_live()).or_else(|| mine().next());
             return newest.cloned().ok_or_else(|| {
                 let failure = Failure::not_found("you have started no session");
-                list_hint(failure.hint("start one, or name one that is there"), &inner.sessions)
+                list_hint(failure.hint("start one, or name one that is there"), sessions)
             });
         }
         let here = |live: &&Arc<Live>| {
             live.project == project || cwd.starts_with(&live.blueprint.cwd) || live.blueprint.cwd.starts_with(cwd)
         };
-        let has_own = inner.sessions.iter().any(|live| !lasting(&live.owner) && here(&live));
+        let has_own = sessions.iter().any(|live| !lasting(&live.owner) && here(&live));
         let newest = |live: bool, near: bool| {
-            let mut all = inner.sessions.iter().rev().filter(|session| session.state().is_live() == live);
+            let mut all = sessions.iter().rev().filter(|session| session.state().is_live() == live);
             if near { all.find(|session| here(session) && (!lasting(&session.owner) || !has_own)) } else { all.next() }
         };
-        let live_ones = inner.sessions.iter().filter(|live| live.state().is_live()).count();
+        let live_ones = sessions.iter().filter(|live| live.state().is_live()).count();
         let found = newest(true, true)
             .or_else(|| newest(true, false).filter(|_| live_ones == 1))
             .or_else(|| newest(false, true).filter(|_| live_ones == 0));
         found.cloned().ok_or_else(|| {
-            let failure = if inner.sessions.is_empty() {
+            let failure = if sessions.is_empty() {
                 Failure::not_found("there is no session")
                     .hint("start one: bugeye start ./program")
                     .hint("or run to the first stop: bugeye run --break FILE:LINE -- COMMAND")
             } else {
                 Failure::not_found("several sessions, none of them from this directory")
             };
-            list_hint(failure, &inner.sessions)
+            list_hint(failure, sessions)
         })
     }
 

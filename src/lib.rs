@@ -2,6 +2,10 @@
 
 /// The registry of debug adapters: one constant each, and what differs between them.
 pub mod adapters;
+/// Coding agents as debuggees: taps that ask, and the broker that answers.
+pub mod agent;
+/// Who rings when a file was written to.
+pub mod bell;
 /// The command line: what was typed becomes a request, an answer becomes text or JSON and an exit code.
 pub mod cli;
 /// The way from a command to the daemon: connect, start one if there is none, ask.
@@ -68,6 +72,8 @@ pub mod share;
 pub mod store;
 /// The supervisor: one small process per session that owns whatever the session starts.
 pub mod supervise;
+/// Secrets that let somebody in.
+pub mod token;
 /// Every time a place was reached, and what was seen there.
 pub mod trace;
 /// Adapters that don't speak the protocol on their standard streams, made to.

@@ -8,6 +8,10 @@ fn main() -> ExitCode {
     if typed.first().is_some_and(|word| word == "supervise") {
         return ExitCode::from(bugeye::supervise::main());
     }
+    // An agent waits for its hook at every step.
+    if let Some(code) = bugeye::commands::hook::main(&typed) {
+        return ExitCode::from(code);
+    }
     if typed.len() == 2 && typed[0] == "daemon" && typed[1] == "run" {
         return ExitCode::from(bugeye::daemon::main());
     }

@@ -12,7 +12,7 @@ pub mod value;
 pub mod view;
 
 pub use breakpoint::{Binding, BindingState, Breakpoint, BreakpointReport};
-pub use event::{EVENT_TYPES, Event};
+pub use event::{AGENT_EVENT_TYPES, EVENT_TYPES, Event};
 pub use expression::is_pure;
 pub use hit::{Crossing, Hit, HitFrame, Point, Reading, UNAVAILABLE};
 pub use number::Number;

@@ -115,6 +115,20 @@ impl Table {
     }
 }
 
+/// A process, its parent, that one's parent and so on, as they are now.
+#[must_use]
+pub fn lineage(pid: u32) -> Vec<Process> {
+    let mut found: Vec<Process> = Vec::new();
+    let mut next = pid;
+    // A table that changes while it is read could lead round in a circle.
+    while next > 0 && found.len() < 100 && !found.iter().any(|known| known.pid == next) {
+        let Some(process) = process(next) else { break };
+        next = process.parent;
+        found.push(process);
+    }
+    found
+}
+
 /// The living descendants of `pid`.
 #[must_use]
 pub fn descendants(pid: u32) -> Vec<u32> {

@@ -59,6 +59,8 @@ pub struct Plan {
     pub stdin_file: Option<PathBuf>,
     /// The debuggee is somebody else's process, which must survive the session.
     pub attached: bool,
+    /// The adapter itself outlives the daemon and the session, as long as what it started: it lets go by itself.
+    pub stays: bool,
 }
 
 /// The session's pipes as the daemon holds them.
@@ -116,6 +118,7 @@ impl Supervised {
             umask: plan.umask,
             stdio_dir: plan.stdio_dir.clone(),
             attached: plan.attached,
+            stays: plan.stays,
             fifos: plan.fifos,
             stdin_file: plan.stdin_file.clone(),
         };
@@ -148,6 +151,7 @@ impl Supervised {
             _known: known,
             supervisor,
             mark: mark.clone(),
+            stdio_dir: plan.stdio_dir.clone(),
             state: publish,
             waiting: VecDeque::new(),
             let_go: false,
@@ -255,6 +259,7 @@ struct Keeper {
     _known: Known,
     supervisor: Process,
     mark: String,
+    stdio_dir: PathBuf,
     state: watch::Sender<State>,
     waiting: VecDeque<oneshot::Sender<Result<u32, Failure>>>,
     let_go: bool,
@@ -296,6 +301,7 @@ impl Keeper {
         if !self.let_go {
             end_orphans(&self.mark, self.supervisor.pid).await;
         }
+        tidy(&self.stdio_dir);
         self.waiting.clear();
         self.state.send_modify(|state| {
             state.adapter.get_or_insert(None);
@@ -333,9 +339,22 @@ pub fn become_subreaper() {
     let _ = platform::become_subreaper();
 }
 
+/// Removes the folders of translators that were killed before they could do it.
+fn tidy(stdio_dir: &Path) {
+    for entry in std::fs::read_dir(stdio_dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("engine-")?.parse().ok());
+        if pid.is_some_and(|pid| platform::process(pid).is_none_or(|process| process.is_dead())) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Ends what daemons that are gone left behind in this runtime directory. Blocks for at most two seconds; for the
 /// daemon's start, before it serves anyone.
 pub fn sweep(runtime: &Path) {
+    let sessions = std::fs::read_dir(runtime.join("sessions")).into_iter().flatten().flatten();
+    sessions.for_each(|session| tidy(&session.path()));
     let give_up = Instant::now() + PURSUIT;
     while Instant::now() < give_up {
         if left_over(runtime).is_empty() {

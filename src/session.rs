@@ -427,6 +427,7 @@ impl Session {
             "thread" => self.on_thread_event(body),
             "exited" => self.on_exited(body),
             "terminated" => self.on_terminated(),
+            "bugeye/record" => self.on_told(body),
             _ => {}
         }
     }
@@ -528,6 +529,9 @@ impl Session {
                 let mut failure =
                     Failure::lost(format!("the session ended unexpectedly: {} is gone ({how})", self.via()))
                         .hint("start again: bugeye restart");
+                if self.adapter.quirks.agents && self.pid.is_some() && adapter_exit.is_some() {
+                    failure = failure.hint("the agent goes on without the debugger");
+                }
                 if !stderr_tail.trim().is_empty() {
                     failure = failure.cause(stderr_tail.trim());
                 }

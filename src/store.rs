@@ -1,6 +1,7 @@
 //! The record: a folder per session with an append-only stream of events.
 
 pub mod blobs;
+pub mod doings;
 pub mod done;
 pub mod index;
 mod keeper;

@@ -38,6 +38,9 @@ pub struct Launch {
     pub stdio_dir: PathBuf,
     /// The debuggee is somebody else's process, which must survive the session.
     pub attached: bool,
+    /// The adapter outlives the daemon, as long as what it started: told to let go, it does so by itself.
+    #[serde(default)]
+    pub stays: bool,
     /// `stdio_dir` holds the debuggee's FIFOs.
     pub fifos: bool,
     /// What a spawned child reads instead of the FIFO.
@@ -95,6 +98,10 @@ const GIVE_UP: Duration = Duration::from_secs(10);
 
 const DISCONNECT: &str =
     r#"{"seq":1000000,"type":"request","command":"disconnect","arguments":{"terminateDebuggee":false}}"#;
+
+/// The same for an adapter that stays: it was not let go, its debugger is lost.
+const LOST: &str =
+    r#"{"seq":1000000,"type":"request","command":"disconnect","arguments":{"terminateDebuggee":false,"lost":true}}"#;
 
 /// Runs the hidden subcommand; the result is the exit code.
 #[must_use]
@@ -347,9 +354,11 @@ impl Supervisor {
         loop {
             let (me, adapter) = (self.me, self.adapter);
             platform::kill_all(|| rest(me, adapter, spared));
-            // The spared stay, so then "no children" never comes; but the adapter's end must have been seen and told.
+            // The spared stay, so then "no children" never comes; but the adapter's end must have been seen and told,
+            // unless it is one of them.
             let below = self.reap();
-            let done = spared.is_some() && !self.adapter_alive && rest(me, adapter, spared).is_empty();
+            let told = !self.adapter_alive || spared == Some(adapter);
+            let done = spared.is_some() && told && rest(me, adapter, spared).is_empty();
             if !below || done || Instant::now() > give_up {
                 return;
             }
@@ -361,6 +370,9 @@ impl Supervisor {
 
     /// The daemon is gone. What it had launched goes too; a process it had attached to is left as it was found.
     fn abandoned(mut self) {
+        if self.launch.stays && self.adapter_alive {
+            return self.stay();
+        }
         if self.launch.attached && self.adapter_alive {
             self.ask_to_detach();
         }
@@ -402,8 +414,23 @@ impl Supervisor {
         }
     }
 
+    /// The daemon is gone, and the adapter stays with what it started: it is told to let go, and what both of them print
+    /// is read until they end.
+    fn stay(self) {
+        platform::set_name(&name(NAME_LET_GO));
+        let Self { wires, fifos, adapter, .. } = self;
+        let frame = format!("Content-Length: {}\r\n\r\n{LOST}", LOST.len());
+        if let Some(input) = &wires.input {
+            let _ = rustix::io::write(input, frame.as_bytes());
+        }
+        let Some(adapter) = platform::watch(adapter) else { return };
+        let outputs = [fifos.stdout, fifos.stderr, Some(wires.output), Some(wires.errors)];
+        keep_reading(&outputs, &adapter);
+    }
+
     /// The program goes on without a debugger. Its output still needs a reader, or it would block or die of a write.
     fn let_go(mut self, pid: u32) {
+        let pid = if self.launch.stays && self.adapter_alive { self.adapter } else { pid };
         let below = Table::read().below(self.me);
         let program = below.iter().find(|process| process.pid == pid).and_then(|_| platform::watch(pid));
         let Some(program) = program.filter(|_| !self.launch.attached) else {
@@ -418,16 +445,20 @@ impl Supervisor {
         }
         self.kill(Some(pid));
         self.control.say(&Report::LetGo {});
-        let Self { mut control, wires, fifos, .. } = self;
+        let Self { mut control, wires, fifos, launch, .. } = self;
         let _ = control.socket.shutdown(std::net::Shutdown::Both);
-        drop((control.socket, std::mem::take(&mut control.unread), wires));
-        keep_reading(&fifos, &program);
+        drop((control.socket, std::mem::take(&mut control.unread)));
+        let (output, errors) = (Some(wires.output), Some(wires.errors));
+        let adapter = if launch.stays { [output, errors] } else { [None, None] };
+        drop(wires.input);
+        let [output, errors] = adapter;
+        keep_reading(&[fifos.stdout, fifos.stderr, output, errors], &program);
     }
 }
 
 /// Reads and drops a program's output until it and whatever it started are gone.
-fn keep_reading(fifos: &Fifos, program: &Watched) {
-    let outputs: Vec<&OwnedFd> = [&fifos.stdout, &fifos.stderr].into_iter().flatten().collect();
+fn keep_reading(outputs: &[Option<OwnedFd>], program: &Watched) {
+    let outputs: Vec<&OwnedFd> = outputs.iter().flatten().collect();
     loop {
         let mut fds: Vec<_> = outputs.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
         let ended = program.has_ended();

@@ -5,7 +5,7 @@
 //! wrong in it ends one session and not the daemon. It does not know sessions, and works for any client.
 
 mod bridge;
-mod child;
+pub(crate) mod child;
 mod cmake;
 mod dbgp;
 mod java;
@@ -41,6 +41,7 @@ const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("node", node::node),
     ("startup", startup::prepare),
     ("java", java::java),
+    ("agent", crate::agent::translator::agent),
 ];
 
 /// What a translator is started with.

@@ -20,7 +20,7 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 pub struct Request {
     pub v: u32,
     pub id: u64,
-    /// A name from the catalogue, or one of the daemon's own: `hello`, `shutdown`, `lease`, `records`, `cancel`. The
+    /// A name from the catalogue, or one of the daemon's own: `hello`, `shutdown`, `lease`, `records`, `interrupt`. The
     /// last is about another request of the same connection, `{"id"}`, and is not answered: that one is, with what
     /// there is.
     pub cmd: String,
@@ -49,9 +49,15 @@ pub struct Caller {
     /// The words as they were typed, for the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<Vec<String>>,
+    /// Somebody types it, at a terminal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
     /// For whom it starts a session, where that takes the place of another's; the daemon says it.
     #[serde(skip)]
     pub on_behalf: Option<String>,
+    /// The process that asks, its parent and so on, as far as the system told the daemon, and that matters.
+    #[serde(skip)]
+    pub above: Vec<crate::platform::Process>,
 }
 
 impl Caller {

@@ -131,7 +131,7 @@ fn a_wrong_command_would_be_noticed() {
 #[test]
 fn every_type_of_event_is_described() {
     let page = read("docs/record.md");
-    for kind in bugeye::model::EVENT_TYPES {
+    for kind in bugeye::model::EVENT_TYPES.into_iter().chain(bugeye::model::AGENT_EVENT_TYPES) {
         assert!(page.contains(&format!("\n| `{kind}` |")), "{kind} in docs/record.md");
     }
 }

@@ -94,6 +94,7 @@ impl Place {
             fifos: true,
             stdin_file: None,
             attached: false,
+            stays: false,
         }
     }
 

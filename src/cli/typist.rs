@@ -72,6 +72,8 @@ pub struct Typist<'a> {
     paths: &'a Paths,
     cwd: PathBuf,
     who: String,
+    /// Somebody at a terminal says what to type.
+    person: bool,
     stopper: Stopper,
     barred: &'static [Barred],
     /// How long a command may wait that has a long limit of its own, in seconds.
@@ -91,6 +93,7 @@ impl<'a> Typist<'a> {
             paths,
             cwd: cwd.to_path_buf(),
             who,
+            person: false,
             stopper: Stopper::default(),
             barred: &[],
             patience: None,
@@ -118,6 +121,13 @@ impl<'a> Typist<'a> {
     #[must_use]
     pub fn whom(mut self, who: &str) -> Self {
         self.who = who.to_string();
+        self
+    }
+
+    /// Types for somebody at a terminal, where there is one.
+    #[must_use]
+    pub fn for_a_person(mut self) -> Self {
+        self.person = super::is_person();
         self
     }
 
@@ -220,7 +230,8 @@ impl<'a> Typist<'a> {
             env: entry.spawns.then(|| environment(self.obeys)),
             umask: entry.spawns.then(umask),
             typed: Some(typed),
-            on_behalf: None,
+            person: self.person,
+            ..Caller::default()
         };
         let request = Request { v: PROTOCOL, id: 1, cmd: entry.name.to_string(), args, ctx };
         let mut connection = client::connect_or_start(self.paths)?;

@@ -18,13 +18,16 @@ use crate::render::{Page, Render};
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Break {
     /// file:line, a function, module!function or *0xADDR.
-    #[arg(value_name = "PLACE", required_unless_present = "function")]
+    #[arg(value_name = "PLACE", required_unless_present_any = Doing::FLAGS.into_iter().chain(["function"]))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// A function's name.
     #[arg(short = 'f', long, value_name = "NAME", conflicts_with = "place")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub doing: Doing,
     /// Stop only when this is true.
     #[arg(long = "if", visible_alias = "condition", value_name = "EXPR")]
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
@@ -45,6 +48,56 @@ pub struct Break {
     #[arg(long)]
     #[serde(default)]
     pub once: bool,
+}
+
+/// What an agent does, in place of a place; each is short for one (`tool:NAME`, `iteration:N`, …).
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[group(multiple = false)]
+pub struct Doing {
+    /// Before an agent runs this tool (`*` for any).
+    #[arg(long, value_name = "NAME", help_heading = "On agents", conflicts_with_all = ["place", "function"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Before an agent's Nth model call.
+    #[arg(long, value_name = "N", help_heading = "On agents", conflicts_with_all = ["place", "function"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// Before a tool whose input matches.
+    #[arg(long, value_name = "REGEX", help_heading = "On agents", conflicts_with_all = ["place", "function"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Before a tool that names such a file.
+    #[arg(long, value_name = "PATH", help_heading = "On agents", conflicts_with_all = ["place", "function"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// When an agent has cost this much.
+    #[arg(long, value_name = "USD", help_heading = "On agents", conflicts_with_all = ["place", "function"])]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Before a model is asked.
+    #[arg(long, help_heading = "On agents", conflicts_with_all = ["place", "function"])]
+    #[serde(default)]
+    pub model: bool,
+    /// When a tool or a model call of an agent has failed.
+    #[arg(long, help_heading = "On agents", conflicts_with_all = ["place", "function"])]
+    #[serde(default)]
+    pub error: bool,
+}
+
+impl Doing {
+    const FLAGS: [&'static str; 7] = ["tool", "iteration", "pattern", "file", "cost", "model", "error"];
+
+    /// The place that a flag is short for.
+    fn place(self) -> Option<String> {
+        self.tool
+            .map(|name| format!("tool:{name}"))
+            .or_else(|| self.iteration.map(|n| format!("iteration:{n}")))
+            .or_else(|| self.pattern.map(|pattern| format!("pattern:{pattern}")))
+            .or_else(|| self.file.map(|file| format!("file:{file}")))
+            .or_else(|| self.cost.map(|usd| format!("cost:{usd}")))
+            .or_else(|| self.model.then(|| "model:*".into()))
+            .or_else(|| self.error.then(|| "error".into()))
+    }
 }
 
 /// One breakpoint and what became of it.
@@ -72,7 +125,11 @@ impl Command for Break {
     type Output = BreakSet;
 
     async fn run(self, cx: Context) -> Result<BreakSet, Failure> {
-        let asked = self.place.or(self.function).ok_or_else(|| Failure::usage("no place was named"))?;
+        let asked = self
+            .place
+            .or(self.function)
+            .or_else(|| self.doing.place())
+            .ok_or_else(|| Failure::usage("no place was named"))?;
         let resolved = places::resolve(&asked, &cx.caller.cwd)?;
         let (project, session) = (cx.project(), cx.maybe_session());
         let (once, condition, hits, log, thread) = (self.once, self.condition, self.hits, self.log, self.thread);

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use super::doing_line::doing;
 use super::report::{breakpoint_line, ending_line, frame_place, reason_line};
 use crate::cli::typed;
 use crate::model::{BreakpointReport, Ending, Event, HitFrame, Stop, Value};
@@ -99,7 +100,7 @@ fn what(event: &Event, page: &Page) -> Option<String> {
             }
         }
         "error" | "log" => short(text(data, "message")?, MAX_TEXT),
-        _ => return None,
+        _ => doing(event)?,
     })
 }
 

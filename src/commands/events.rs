@@ -16,11 +16,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bare, Group, event_line};
+use crate::agent::alias;
 use crate::cli::LocalContext;
 use crate::client::records::Known;
 use crate::failure::Failure;
 use crate::glob::is_like;
-use crate::model::{EVENT_TYPES, Event};
+use crate::model::{AGENT_EVENT_TYPES, EVENT_TYPES, Event};
 use crate::nearest::nearest;
 use crate::render::{Page, quoted_json};
 use crate::store::read::{self, Head, Tail};
@@ -124,12 +125,21 @@ fn here() -> PathBuf {
 /// Reads what was asked for of types; none for all.
 pub(crate) fn patterns(asked: &[String]) -> Result<Vec<String>, Failure> {
     let mut patterns = Vec::new();
-    for word in asked.iter().map(|word| word.trim().replace('_', ".")).filter(|word| !word.is_empty()) {
-        let meant = EVENT_TYPES.iter().any(|kind| is_like(&word, kind));
+    let types = || EVENT_TYPES.into_iter().chain(AGENT_EVENT_TYPES);
+    for asked in asked.iter().map(|word| word.trim()).filter(|word| !word.is_empty()) {
+        // Agents have other names for some.
+        if let Some(ours) = alias::recorded_as(asked) {
+            patterns.push(ours.to_string());
+            if !types().any(|kind| kind == asked) {
+                continue;
+            }
+        }
+        let word = asked.replace('_', ".");
+        let meant = types().any(|kind| is_like(&word, kind));
         if !meant {
-            let near = nearest(&word, EVENT_TYPES).map(|near| format!("; did you mean `{near}`?"));
+            let near = nearest(&word, types()).map(|near| format!("; did you mean `{near}`?"));
             return Err(Failure::usage(format!("no event is of type `{word}`{}", near.unwrap_or_default()))
-                .hint(format!("types: {}", EVENT_TYPES.join(", "))));
+                .hint(format!("types: {}", types().collect::<Vec<_>>().join(", "))));
         }
         patterns.push(word);
     }
@@ -371,6 +381,8 @@ mod tests {
         let words = |list: &[&str]| list.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
         assert_eq!(patterns(&words(&["stopped", " out*", ""])).unwrap(), ["stopped", "out*"]);
         assert_eq!(patterns(&words(&["session_start"])).unwrap(), ["session.start"]);
+        let theirs = words(&["paused", "tool_call_start", "tool_result", "error"]);
+        assert_eq!(patterns(&theirs).unwrap(), ["stopped", "tool.call", "tool.end", "model.error", "error"]);
         let failure = patterns(&words(&["stoped"])).unwrap_err();
         assert!(failure.message.contains("did you mean `stopped`?"), "{failure}");
         assert!(patterns(&words(&["x*"])).is_err());

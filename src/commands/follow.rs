@@ -15,6 +15,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::doing_line::choices;
 use super::events::{known, patterns};
 use super::{Bare, Group, do_, event_line, find, typed};
 use crate::cli::{Barred, LocalContext, Typist, complaint};
@@ -174,6 +175,9 @@ impl Following {
         } else {
             let mut page = Page::new(self.cwd.clone());
             event_line::render(event, head.label(), &mut page);
+            if let Some(choices) = choices(head, event) {
+                page.line(choices);
+            }
             to.push_str(page.text());
         }
     }
@@ -264,7 +268,7 @@ impl Commands {
             let session = session.map(str::to_string);
             // Ends with its answer, or with the process.
             std::thread::spawn(move || {
-                let mut typist = Typist::new(&paths, &cwd).whom(&who).barring(BARRED);
+                let mut typist = Typist::new(&paths, &cwd).whom(&who).for_a_person().barring(BARRED);
                 typist.session = session;
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 let progress = to.clone();

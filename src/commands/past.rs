@@ -79,8 +79,12 @@ pub fn over(head: &Head, name: &str) -> Failure {
 }
 
 fn instead(head: &Head, failure: Failure) -> Failure {
-    let words: Vec<&str> = ["run", "--"].into_iter().chain(head.words.iter().map(String::as_str)).collect();
-    let words = typed(&words);
+    let words = if adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents) {
+        typed(&["rerun", &head.id])
+    } else {
+        let words: Vec<&str> = ["run", "--"].into_iter().chain(head.words.iter().map(String::as_str)).collect();
+        typed(&words)
+    };
     failure
         .hint(format!("start it again: {}", quoted(cut(&words, 500).0)))
         .hint(format!("look at it: bugeye -s {} --at last context", head.id))
@@ -111,8 +115,9 @@ pub fn missing(moment: &Moment, what: &str) -> Failure {
 fn words(answer: &Answered) -> String {
     let text = |value: &Value| value.as_str().map(Into::into);
     let list = |name: &str| answer.args.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(text);
+    let what = answer.args.get("what").and_then(text);
     let words: Vec<String> =
-        std::iter::once(answer.name.clone()).chain(list("words")).chain(list("expressions")).collect();
+        std::iter::once(answer.name.clone()).chain(what).chain(list("words")).chain(list("expressions")).collect();
     let words = words.join(" ");
     quoted(cut(&words, 60).0)
 }

@@ -30,6 +30,9 @@ pub struct Start {
     pub launch: LaunchArgs,
 }
 
+/// Says what an agent does at a gate when its debugger is gone.
+const FAIL: &str = "BUGEYE_AGENT_FAIL";
+
 /// What to start, and how.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchArgs {
@@ -45,6 +48,22 @@ pub struct LaunchArgs {
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
+    /// The program is a coding agent (claude, codex, gemini, opencode, or one that speaks Bugeye's protocol).
+    #[arg(long, conflicts_with_all = ["adapter", "core", "config", "record"])]
+    #[serde(default)]
+    pub agent: bool,
+    /// With --agent: what must ask the debugger and finds it gone is refused, not let happen.
+    #[arg(long, requires = "agent")]
+    #[serde(default)]
+    pub fail_closed: bool,
+    /// With --agent: it may control its own session, and so may what it starts.
+    #[arg(long, requires = "agent")]
+    #[serde(default)]
+    pub allow_self: bool,
+    /// Let an agent's model calls go where they go, unseen; its hooks alone hold it.
+    #[arg(long, requires = "agent")]
+    #[serde(default)]
+    pub no_model_tap: bool,
     /// Give the program this file as standard input; `-` for what comes on this command's own.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,13 +135,24 @@ impl LaunchArgs {
     }
 
     /// What the words say, without a launch configuration.
-    pub fn blueprint(self, cx: &Context) -> Result<Blueprint, Failure> {
+    pub fn blueprint(mut self, cx: &Context) -> Result<Blueprint, Failure> {
+        if self.agent {
+            self.adapter = Some(crate::adapters::agent::AGENT.id.into());
+        }
+        let mut extra = serde_json::Map::new();
+        if self.no_model_tap {
+            extra.insert("modelTap".into(), false.into());
+        }
         let base = &cx.caller.cwd;
         let cwd = self.cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd));
         let mut env = cx.caller.env.clone().unwrap_or_default();
         for (name, value) in pairs(&self.env, "--env")? {
             env.retain(|(known, _)| *known != name);
             env.push((name, value));
+        }
+        if self.fail_closed {
+            env.retain(|(known, _)| known != FAIL);
+            env.push((FAIL.into(), "closed".into()));
         }
         if variable(&env, "PWD").is_some() {
             env.retain(|(name, _)| name != "PWD");
@@ -164,9 +194,11 @@ impl LaunchArgs {
             umask: cx.caller.umask,
             name: self.name,
             alone: false,
+            allow_self: self.allow_self,
             stop_on_entry: self.stop_on_entry,
             record: self.record,
             breaks: self.breaks,
+            extra,
             ..Blueprint::default()
         })
     }

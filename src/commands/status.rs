@@ -56,9 +56,35 @@ pub struct SessionLine {
     pub ending: Option<Ending>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
+    /// Who controls it, where it is an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<Controller>,
     /// What the recording lacks, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_trouble: Option<String>,
+}
+
+/// Who controls an agent's session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Controller {
+    /// As commands in the record have it.
+    pub who: String,
+    /// Somebody at a terminal; else an agent.
+    pub person: bool,
+    /// Seconds since they used it.
+    pub idle_secs: u64,
+}
+
+impl Controller {
+    fn of(live: &Live) -> Option<Self> {
+        let holder = live.holder()?;
+        Some(Self { idle_secs: holder.idle(), who: holder.who, person: holder.person })
+    }
+
+    fn text(&self) -> String {
+        let what = if self.person { "a person" } else { "an agent" };
+        format!("controlled by {what} ({}) {} s ago", quoted(&self.who), self.idle_secs)
+    }
 }
 
 impl SessionLine {
@@ -89,6 +115,7 @@ impl SessionLine {
             waiting_for_input: waiting,
             ending: snapshot.ending,
             recording: live.record.clone(),
+            controller: Controller::of(live),
             recording_trouble: live.journal.as_ref().and_then(crate::store::Journal::trouble),
         }
     }
@@ -121,6 +148,7 @@ impl SessionLine {
             waiting_for_input: false,
             ending: moment.ending.clone(),
             recording: Some(head.id.clone()),
+            controller: None,
             recording_trouble: None,
         }
     }
@@ -146,6 +174,7 @@ impl SessionLine {
             parts.push(format!("pid {pid}"));
         }
         parts.push(format!("stops {}, hits {}", self.stops, self.hits));
+        parts.extend(self.controller.as_ref().map(Controller::text));
         let age = self.now.saturating_sub(self.started) / 1000;
         parts.push(format!("started {age} s ago"));
         let (command, cut) = (quoted(&self.command.join(" ")), 60);

@@ -24,7 +24,7 @@ use super::{Counted, Ending, Server};
 use crate::commands::{Run, Running};
 use crate::failure::Failure;
 use crate::hub::asked::Asked;
-use crate::hub::{Context, Hub, Part};
+use crate::hub::{Context, Hub, Part, control};
 use crate::log;
 use crate::wire::{Answer, Final, Line, MAX_LINE, PROTOCOL, Request, owns};
 
@@ -36,8 +36,8 @@ type Writer = Arc<Mutex<OwnedWriteHalf>>;
 /// Serves one client until it closes its end.
 pub async fn serve(server: Arc<Server>, stream: UnixStream) {
     let own = rustix::process::geteuid().as_raw();
-    match stream.peer_cred() {
-        Ok(peer) if peer.uid() == own => {}
+    let peer = match stream.peer_cred() {
+        Ok(peer) if peer.uid() == own => peer.pid().and_then(|pid| u32::try_from(pid).ok()),
         Ok(peer) => {
             log::warn(format!("user {} (pid {}) was turned away", peer.uid(), peer.pid().unwrap_or(0)));
             return;
@@ -46,7 +46,7 @@ pub async fn serve(server: Arc<Server>, stream: UnixStream) {
             log::warn(format!("a client that can't be identified was turned away: {error}"));
             return;
         }
-    }
+    };
     let _counted = Counted::new(&server.connections);
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
@@ -56,12 +56,14 @@ pub async fn serve(server: Arc<Server>, stream: UnixStream) {
     while let Some(line) = read_line(&mut reader).await {
         while tasks.try_join_next().is_some() {}
         match line.and_then(|line| read_request(&line)) {
-            Ok(request) if request.cmd == "cancel" => {
+            Ok(request) if request.cmd == "interrupt" => {
                 if let Some(token) = request.args["id"].as_u64().and_then(|id| tokens.remove(&id)) {
                     token.cancel();
                 }
             }
-            Ok(request) => {
+            Ok(mut request) => {
+                let starts = (server.find)(&request.cmd).is_some_and(|entry| entry.spawns);
+                server.hub.identify(&mut request.ctx, peer, starts);
                 if tasks.is_empty() {
                     tokens.clear();
                 }
@@ -160,7 +162,10 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
             std::future::pending().await
         }
         "records" => Answer::new(Ok(records(&server, &request).await)),
-        "shutdown" => Answer::new(shutdown(&server, &request.args, &mut told).await),
+        "shutdown" => Answer::new(match server.hub.spares(&request.ctx) {
+            Ok(()) => shutdown(&server, &request.args, &mut told).await,
+            Err(failure) => Err(failure),
+        }),
         _ if request.v != PROTOCOL => Answer::new(Err(mismatch(request.v))),
         _ => carry_out(&server, request, &writer, cancelled, &mut asked).await,
     };
@@ -266,7 +271,8 @@ async fn carry_out(
     cancelled: CancellationToken,
     told: &mut Option<Arc<Asked>>,
 ) -> Answer {
-    let Some(Run::Daemon(run)) = (server.find)(&request.cmd).map(|entry| entry.run) else {
+    let found = (server.find)(&request.cmd).map(|entry| (entry, entry.run));
+    let Some((entry, Run::Daemon(run))) = found else {
         return Answer::new(Err(Failure::usage(format!("the daemon has no command \"{}\"", request.cmd))
             .hint("a daemon of another version may be running: `bugeye daemon stop`")));
     };
@@ -277,7 +283,11 @@ async fn carry_out(
     let asked = Arc::new(Asked::new(&request));
     let context =
         Context { hub, caller: request.ctx, stream, about: Arc::clone(&about), cancelled, asked: Arc::clone(&asked) };
-    let mut running = std::pin::pin!(guarded(run(request.args, context)));
+    let refused = control::check(&context, entry, &request.args).err();
+    let mut running = std::pin::pin!(match refused {
+        Some(failure) => guarded(Box::pin(std::future::ready(Err(failure)))),
+        None => guarded(run(request.args, context)),
+    });
     let mut open = true;
     let result = loop {
         tokio::select! {

@@ -4,7 +4,6 @@
 //! One task per session, which blocks on the bell, on the session's end and on its own commands, and ends with the
 //! session: what is appended later is not carried out.
 
-mod bell;
 mod lines;
 mod reader;
 
@@ -18,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{guarded, refresh};
 use super::{Counted, Server};
+use crate::bell::Bell;
 use crate::commands::{Entry, Run};
 use crate::failure::Failure;
 use crate::hub::asked::Asked;
@@ -27,7 +27,6 @@ use crate::model::SessionState;
 use crate::render::{Page, cut};
 use crate::store::read;
 use crate::wire::{Answer, Caller, PROTOCOL, Request};
-use bell::Bell;
 use lines::{Asking, Command};
 use reader::{Inbox, Next};
 
@@ -115,7 +114,7 @@ impl Served {
             if line.text.as_ref().is_some_and(|text| text.trim_ascii().is_empty()) {
                 continue;
             }
-            let asking = lines::understand(&line);
+            let asking = lines::understand(&line, self.live.adapter.quirks.agents);
             let most = if asking.waits_for_none() { MOST } else { 1 };
             while self.running.len() >= most {
                 let Some(id) = self.running.join_next().await else { break };

@@ -298,7 +298,7 @@ fn said(name: &str, list: &[Token<'_>], at: usize) -> Said {
     };
     let host = before == ":"
         && matches!(at.checked_sub(2).map(|at| list[at]), Some(Token::Number(part)) if part.contains('.'));
-    if names(before, "pid") || names(before, "tid") {
+    if ["pid", "tid", "pgid"].iter().any(|word| names(before, word)) {
         Said::Pid
     } else if host || names(before, "port") || before.ends_with("localhost:") {
         Said::Port

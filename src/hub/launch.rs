@@ -51,6 +51,8 @@ pub struct Blueprint {
     pub record: bool,
     /// Only its own breakpoints count, not those kept for the project.
     pub alone: bool,
+    /// It is an agent that may control its own session.
+    pub allow_self: bool,
     /// How long the launch itself may take, where that is not as configured.
     pub launch_limit: Option<Duration>,
     /// Breakpoints of this session alone, as typed.
@@ -185,7 +187,9 @@ impl Hub {
             // A short name: the path of a socket must be.
             remote.socket = stdio_dir.join("rsp");
         }
-        let stdin_file = blueprint.stdin.clone();
+        // An agent that finds an open input waits for what is to come from there.
+        let nothing = adapter.quirks.agents.then(|| PathBuf::from("/dev/null"));
+        let stdin_file = blueprint.stdin.clone().or(nothing);
         let path = |name: &str| stdio_dir.join(name).to_string_lossy().into_owned();
         let stdin_path = stdin_file.as_ref().map_or_else(|| path("stdin"), |file| file.to_string_lossy().into_owned());
         let stdio = Stdio { stdin: path("stdin"), stdout: path("stdout"), stderr: path("stderr") };
@@ -213,6 +217,7 @@ impl Hub {
             fifos: launched,
             stdin_file: stdin_file.clone(),
             attached,
+            stays: adapter.quirks.agents,
         };
         let (supervised, streams) = Supervised::spawn(&plan).await?;
         let limits = Limits {
@@ -231,6 +236,11 @@ impl Hub {
             None
         });
         let record = journal.as_ref().map(|journal| journal.id().to_string());
+        if adapter.quirks.agents
+            && let Some(id) = &record
+        {
+            session.add_argument("record", json!(self.paths.state.join("sessions").join(id)));
+        }
         let (spent, spends) = mpsc::unbounded_channel();
         let handle = runner::start(runner::Parts {
             session,
@@ -263,6 +273,7 @@ impl Hub {
                 _ => blueprint,
             },
             read: Mutex::default(),
+            holder: Mutex::new(Live::first(&cx.caller)),
         });
         self.add(live.clone(), &cx.caller);
         Ok(live)
@@ -400,6 +411,14 @@ async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> R
     {
         return Err(Failure::not_found(format!("there is no file {} to read input from", stdin.display()))
             .hint("paths are relative to the current directory"));
+    }
+    if let Some(adapter) = asked_adapter(blueprint)?.filter(|adapter| adapter.quirks.agents) {
+        let (program, args) = blueprint.words.split_first().ok_or_else(|| {
+            Failure::usage("no agent was named").hint("bugeye start --agent -- claude -p 'fix the test'")
+        })?;
+        let program = own::file(program, &blueprint.cwd, env_path)?;
+        let launch = launch_of(blueprint, program, args.to_vec());
+        return Ok(Choice { target: Target::Launch(launch), language: "", adapter: Some(adapter), notes: Vec::new() });
     }
     if let Some(program) = own::program(blueprint, asked_adapter(blueprint)?, env_path)? {
         let launch = Launch { interpreter: program.interpreter, ..launch_of(blueprint, program.program, program.args) };

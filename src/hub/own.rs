@@ -43,7 +43,8 @@ pub fn program(
     Ok(Some(Program { adapter, interpreter, program, args: words[index + 1..].to_vec() }))
 }
 
-fn file(word: &str, cwd: &Path, env_path: &str) -> Result<PathBuf, Failure> {
+/// The file that a word of a command line means, from a folder or on the PATH.
+pub fn file(word: &str, cwd: &Path, env_path: &str) -> Result<PathBuf, Failure> {
     let here = std::path::absolute(cwd.join(word)).unwrap_or_else(|_| cwd.join(word));
     if here.is_file() {
         return Ok(here);

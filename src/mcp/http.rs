@@ -25,6 +25,7 @@ use super::{LEAVING, MAX_MESSAGE, Server, log_events, runtime, take_streams};
 use crate::cli::print;
 use crate::failure::Failure;
 use crate::paths::Paths;
+use crate::token;
 
 /// Where it is served.
 const PATH: &str = "/mcp";
@@ -78,15 +79,7 @@ fn token() -> Result<String, Failure> {
         Ok(token) if token.len() >= SHORTEST_TOKEN && token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token),
         Ok(_) => Err(Failure::usage(format!("{TOKEN} is to have at least {SHORTEST_TOKEN} letters and digits"))
             .hint("`openssl rand -hex 32` makes one; without the variable there is a new one each time")),
-        Err(_) => {
-            let mut bytes = [0; 32];
-            let mut filled = 0;
-            while filled < bytes.len() {
-                filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
-                    .map_err(|error| Failure::io("make a token", &error.into()))?;
-            }
-            Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-        }
+        Err(_) => token::fresh().map_err(|error| Failure::io("make a token", &error)),
     }
 }
 
@@ -173,7 +166,7 @@ impl Gate {
             return Some((StatusCode::FORBIDDEN, "pages of that origin have no business here\n"));
         }
         let given = one(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        if !given.is_some_and(|given| same(given.as_bytes(), self.token.as_bytes())) {
+        if !given.is_some_and(|given| token::same(given.as_bytes(), self.token.as_bytes())) {
             return Some((
                 StatusCode::UNAUTHORIZED,
                 "give the token that `bugeye mcp --http` printed: Authorization: Bearer TOKEN\n",
@@ -181,11 +174,6 @@ impl Gate {
         }
         (path != PATH).then_some((StatusCode::NOT_FOUND, "it is at /mcp\n"))
     }
-}
-
-/// Compares in a time that tells nothing about where they differ.
-fn same(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len() && left.iter().zip(right).fold(0, |sum, (left, right)| sum | (left ^ right)) == 0
 }
 
 #[cfg(test)]

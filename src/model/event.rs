@@ -43,3 +43,30 @@ pub const EVENT_TYPES: [&str; 16] = [
     "error",
     "log",
 ];
+
+/// Those that only the record of an agent has.
+pub const AGENT_EVENT_TYPES: [&str; 23] = [
+    "tap.attached",
+    "tap.lost",
+    "input.user",
+    "model.request",
+    "model.response",
+    "model.error",
+    "model.retry",
+    "model.unread",
+    "model.unkept",
+    "tool.call",
+    "tool.end",
+    "tool.denied",
+    "turn.end",
+    "permission.request",
+    "agent.spawn",
+    "agent.exit",
+    "context.compact",
+    "injected",
+    "edited",
+    "rerun.diverged",
+    "agent.start",
+    "agent.end",
+    "note",
+];

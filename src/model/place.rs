@@ -25,6 +25,9 @@ impl Place {
         if text.is_empty() {
             return Err("a place is file:line, a function, module!function or *0xADDR".into());
         }
+        if Self::is_doing(text) {
+            return Ok(Self::Function { module: None, name: text.into() });
+        }
         if let Some(address) = text.strip_prefix('*') {
             let digits = address.strip_prefix("0x").or_else(|| address.strip_prefix("0X"));
             return digits
@@ -50,6 +53,22 @@ impl Place {
             };
         }
         Ok(Self::Function { module: None, name: text.into() })
+    }
+}
+
+impl Place {
+    /// Whether a text means something that an agent does (`tool:Bash`, `iteration:5`); a line of a file `tool` does not.
+    fn is_doing(text: &str) -> bool {
+        let Some((word, rest)) = text.split_once(':') else { return false };
+        let counts = matches!(word, "iteration" | "tokens" | "cost");
+        let names = matches!(word, "tool" | "after" | "pattern" | "file" | "model");
+        counts || (names && !rest.starts_with(':') && !rest.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// Whether it is on what an agent does, and means nothing to a program.
+    #[must_use]
+    pub fn is_for_agents(&self) -> bool {
+        matches!(self, Self::Function { module: None, name } if Self::is_doing(name))
     }
 }
 
@@ -86,6 +105,11 @@ mod tests {
             ("libfoo.so!bar", function(Some("libfoo.so"), "bar")),
             ("!foo", function(None, "!foo")),
             ("main", function(None, "main")),
+            ("tool:Bash", function(None, "tool:Bash")),
+            ("pattern:a!b:7", function(None, "pattern:a!b:7")),
+            ("iteration:5", function(None, "iteration:5")),
+            ("tool:5", line("tool", 5)),
+            ("model::load", function(None, "model::load")),
             ("*0x401136", Place::Address(0x0040_1136)),
             ("*16", Place::Address(16)),
         ];

@@ -40,6 +40,14 @@ pub fn name(pid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|text| text.trim_end().to_owned())
 }
 
+/// The words a process was started with.
+#[must_use]
+pub fn command_line(pid: u32) -> Vec<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = words.strip_suffix(b"\0").unwrap_or(&words);
+    words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
 /// One variable of the environment a process was started with.
 #[must_use]
 pub fn variable(pid: u32, name: &str) -> Option<String> {

@@ -32,6 +32,11 @@ pub fn name(_pid: u32) -> Option<String> {
 }
 
 #[must_use]
+pub fn command_line(_pid: u32) -> Vec<String> {
+    Vec::new()
+}
+
+#[must_use]
 pub fn variable(_pid: u32, _name: &str) -> Option<String> {
     None
 }

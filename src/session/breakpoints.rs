@@ -46,7 +46,14 @@ impl Session {
 
     /// All wishes that are to be at the adapter now, ours included.
     fn active_wishes(&self) -> Vec<Breakpoint> {
-        let mut wishes: Vec<Breakpoint> = self.wishes.iter().filter(|wish| wish.enabled).cloned().collect();
+        let agents = self.adapter.quirks.agents;
+        // A word alone (`model`, `stop`) may be a function, or what an agent does.
+        let fits = |wish: &&Breakpoint| match &wish.place {
+            Place::Function { module: None, .. } if agents => true,
+            place => place.is_for_agents() == agents,
+        };
+        let mut wishes: Vec<Breakpoint> =
+            self.wishes.iter().filter(|wish| wish.enabled).filter(fits).cloned().collect();
         if (self.entering || self.to_record)
             && let Some(function) = self.adapter.quirks.entry_function
         {

@@ -389,6 +389,35 @@ impl Session {
         }
     }
 
+    /// What an agent's adapter tells is recorded; types that nobody knows as notes.
+    pub(super) fn on_told(&mut self, body: &Json) {
+        if !self.adapter.quirks.agents {
+            return;
+        }
+        let told = body.get("type").and_then(Json::as_str).unwrap_or_default();
+        let thread = body.get("thread").and_then(Json::as_i64);
+        let mut data = body.get("data").cloned().unwrap_or_default();
+        let known = match told {
+            // The session's own begin and end are its own.
+            "session.start" => Some("agent.start"),
+            "session.end" => Some("agent.end"),
+            "error" => Some("error"),
+            "log" => Some("log"),
+            _ => crate::model::AGENT_EVENT_TYPES.into_iter().find(|known| *known == told),
+        };
+        if known.is_none() && data.is_object() {
+            data["type"] = Json::String(told.chars().take(60).collect());
+        }
+        self.record(known.unwrap_or("note"), thread, data);
+    }
+
+    /// A field of the arguments of `launch` that is known late.
+    pub fn add_argument(&mut self, name: &str, value: Json) {
+        if let Target::Launch(launch) = &mut self.target {
+            launch.extra.insert(name.into(), value);
+        }
+    }
+
     pub(super) fn on_output(&mut self, body: &Json) {
         let telemetry = body.get("category").and_then(Json::as_str) == Some("telemetry");
         if telemetry {
@@ -507,6 +536,9 @@ impl Session {
             return self.end_now();
         }
         let starting = self.state == SessionState::Starting;
+        // An agent is nobody's to end because its debugger fell: what it asks from now on is answered by nobody. How the
+        // adapter ended is told by the supervisor; without one nobody could look after what goes on.
+        let goes_on = self.adapter.quirks.agents && self.pid.is_some() && adapter_exit.is_some();
         self.ending = Some(Ending::Lost { adapter_exit, stderr_tail });
         let mut failure = self.ended_failure();
         if starting {
@@ -519,6 +551,6 @@ impl Session {
         self.fail_everyone(&failure);
         self.record("error", None, json!({ "message": failure.message }));
         self.close();
-        self.out.push(Effect::Finish { spare: self.target.is_attached() });
+        self.out.push(Effect::Finish { spare: self.target.is_attached() || goes_on });
     }
 }

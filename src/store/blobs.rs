@@ -35,7 +35,8 @@ pub fn store(folder: &Path, content: &[u8]) -> io::Result<(Blob, Option<File>)> 
         return Ok((blob, None));
     }
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&blobs)?;
-    let draft = blobs.join(".draft");
+    // A record may have more than one writer: each has a draft of its own.
+    let draft = blobs.join(format!(".draft-{}", std::process::id()));
     let _ = std::fs::remove_file(&draft);
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
     let written = file.write_all(content).and_then(|()| std::fs::rename(&draft, &path));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use super::doings::doing;
 use super::read::{Head, Tail};
 use crate::adapters;
 use crate::model::{Crossing, Event, Frame, Hit, HitFrame, Place, Point, Reading, Reason, Stop};
@@ -78,9 +79,12 @@ pub fn occurrences(head: &Head, tell: &mut dyn FnMut(Occurrence) -> bool) -> io:
 /// As [`occurrences`], with the calls of traces, each as it is entered and as it is left.
 pub fn with_calls(head: &Head, tell: &mut dyn FnMut(Occurrence) -> bool) -> io::Result<()> {
     let mut tail = Tail::new(&head.folder);
+    let agents = adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents);
     while let Some(events) = tail.read()? {
         for (event, _) in events {
             let goes_on = match event.kind.as_str() {
+                // Where an agent was held is its debugger's doing.
+                _ if agents => doing(&event).is_none_or(&mut *tell),
                 "stopped" => stop(head, &event).is_none_or(&mut *tell),
                 "trace" => hits(head, &event, tell)?,
                 _ => true,

@@ -48,6 +48,24 @@ pub const DIALECTS: &[Dialect] = &[
         events: responses_events,
         whole: responses_whole,
     },
+    Dialect {
+        name: "OpenAI Chat Completions",
+        takes: |path| path.ends_with("/chat/completions"),
+        streams: |request| request.body["stream"] == true,
+        tools: chat_tools,
+        answers: chat_answers,
+        events: chat_events,
+        whole: chat_whole,
+    },
+    Dialect {
+        name: "Gemini",
+        takes: |path| path.ends_with(":streamGenerateContent") || path.ends_with(":generateContent"),
+        streams: |request| request.path.contains(":streamGenerateContent"),
+        tools: gemini_tools,
+        answers: gemini_answers,
+        events: |request, turn| vec![("", gemini_whole(request, turn))],
+        whole: gemini_whole,
+    },
 ];
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
@@ -206,4 +224,93 @@ fn responses_events(request: &Request, turn: &Turn) -> Vec<(&'static str, Value)
     }
     events.push(("response.completed", json!({"response": whole})));
     events.into_iter().map(typed).collect()
+}
+
+fn chat_tools(body: &Value) -> Vec<(String, Value)> {
+    let functions = list(&body["tools"]).map(|tool| &tool["function"]);
+    functions.map(|function| (word(&function["name"]), function["parameters"].clone())).collect()
+}
+
+fn chat_answers(body: &Value) -> Vec<Answered> {
+    let results = list(&body["messages"]).filter(|message| message["role"] == "tool");
+    // An error is told in the text alone.
+    results
+        .map(|message| Answered {
+            call: word(&message["tool_call_id"]),
+            text: text_of(&message["content"]),
+            is_error: false,
+        })
+        .collect()
+}
+
+/// The model's message, and why it ended.
+fn chat_message(request: &Request, turn: &Turn) -> (Value, &'static str) {
+    if let Turn::Text(text) = turn {
+        return (json!({"role": "assistant", "content": text}), "stop");
+    }
+    let call = |(index, call): (usize, &Call)| {
+        let function = json!({"name": call.tool, "arguments": call.input.to_string()});
+        let id = format!("call_{:03}_{index}", request.number);
+        json!({"index": index, "id": id, "type": "function", "function": function})
+    };
+    let calls: Vec<Value> = calls(turn).iter().enumerate().map(call).collect();
+    (json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+}
+
+fn chat_of(request: &Request, object: &str, choice: &Value) -> Value {
+    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    let id = format!("chatcmpl_{:03}", request.number);
+    json!({"id": id, "object": object, "created": 1, "model": request.body["model"], "choices": [choice], "usage": usage})
+}
+
+fn chat_whole(request: &Request, turn: &Turn) -> Value {
+    let (message, reason) = chat_message(request, turn);
+    chat_of(request, "chat.completion", &json!({"index": 0, "message": message, "finish_reason": reason}))
+}
+
+fn chat_events(request: &Request, turn: &Turn) -> Vec<(&'static str, Value)> {
+    let (message, reason) = chat_message(request, turn);
+    let deltas = [(message, Value::Null), (json!({}), json!(reason))];
+    let chunk = |(delta, reason): (Value, Value)| {
+        chat_of(request, "chat.completion.chunk", &json!({"index": 0, "delta": delta, "finish_reason": reason}))
+    };
+    deltas.map(|delta| ("", chunk(delta))).into()
+}
+
+fn gemini_tools(body: &Value) -> Vec<(String, Value)> {
+    let functions = list(&body["tools"]).flat_map(|tool| list(&tool["functionDeclarations"]));
+    let schema = |function: &Value| match &function["parametersJsonSchema"] {
+        Value::Null => function["parameters"].clone(),
+        schema => schema.clone(),
+    };
+    functions.map(|function| (word(&function["name"]), schema(function))).collect()
+}
+
+fn gemini_answers(body: &Value) -> Vec<Answered> {
+    let parts = list(&body["contents"]).flat_map(|content| list(&content["parts"]));
+    let responses = parts.map(|part| &part["functionResponse"]).filter(|response| response.is_object());
+    responses
+        .map(|answer| Answered {
+            call: word(&answer["id"]),
+            text: match &answer["response"]["error"] {
+                Value::Null => word(&answer["response"]["output"]),
+                error => word(error),
+            },
+            is_error: !answer["response"]["error"].is_null(),
+        })
+        .collect()
+}
+
+fn gemini_whole(request: &Request, turn: &Turn) -> Value {
+    let parts = match turn {
+        Turn::Text(text) => vec![json!({"text": text})],
+        Turn::Calls(calls) => {
+            let part = |call: &Call| json!({"functionCall": {"name": call.tool, "args": call.input}});
+            calls.iter().map(part).collect()
+        }
+    };
+    let candidate = json!({"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0});
+    let usage = json!({"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15});
+    let id = format!("gem_{:03}", request.number);
+    json!({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "none", "responseId": id})
 }

@@ -14,8 +14,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod carrier;
+mod debugged;
 mod dialects;
+mod hooks;
 mod model;
+mod tap;
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;

@@ -51,6 +51,8 @@ impl Turn {
 pub struct Request {
     /// Counts from 1, in the order they came.
     pub number: usize,
+    /// Without what was asked of it.
+    pub path: String,
     /// Names in lower case.
     headers: Vec<(String, String)>,
     pub body: Value,
@@ -196,7 +198,7 @@ fn serve(client: &TcpStream, shared: &Shared) -> io::Result<()> {
     let request = {
         let mut requests = shared.requests.lock().unwrap();
         let number = requests.len() + 1;
-        requests.push(Request { number, headers, body, dialect });
+        requests.push(Request { number, path: route.to_string(), headers, body, dialect });
         requests[number - 1].clone()
     };
     // A question aside (a title for the conversation, say) is no turn of it.

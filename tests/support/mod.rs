@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod fixtures;
+pub mod scripted;
 pub mod sides;
 
 use std::fs;

@@ -1,16 +1,19 @@
 //! What a line of the inbox asks for: a command of the catalogue with its arguments, in either of two forms.
 //!
-//! `{"id","cmd","args"}` names a command as it is typed; `{"id","type","data"}` has the words of a bridge to an agent,
-//! of which those that mean something for a program are carried out.
+//! `{"id","cmd","args"}` names a command as it is typed; `{"id","type","data"}`, or the same with the fields of `data` beside
+//! `type`, has the words of a bridge to an agent. For a program those are carried out that mean something for one.
 
 use serde_json::{Map, Value, json};
 
 use super::reader::{self, MAX_LINE};
+use crate::agent::alias;
 use crate::commands::{Entry, Run, find, typed};
 use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::render::quoted;
 
+/// What belongs to a line, not to what it asks for.
+const ENVELOPE: [&str; 8] = ["v", "id", "type", "timestamp", "ts", "sessionId", "session", "actor"];
 /// The longest id.
 const MAX_ID: usize = 100;
 
@@ -40,9 +43,9 @@ impl Asking {
     }
 }
 
-/// Understands a line.
+/// Understands a line about a program, or about an agent.
 #[must_use]
-pub fn understand(line: &reader::Line) -> Asking {
+pub fn understand(line: &reader::Line, agent: bool) -> Asking {
     let mut asking = Asking { id: format!("at-{}", line.at), name: "invalid".into(), command: Err(shape()) };
     let Some(text) = &line.text else {
         let size = line.end - line.at - 1;
@@ -81,14 +84,26 @@ pub fn understand(line: &reader::Line) -> Asking {
             None | Some(Some(1)) => {}
             Some(_) => return Err(Failure::refused("a line of another version; this one reads 1")),
         }
-        let rest_value = fields.remove(rest).unwrap_or(Value::Null);
-        let (name, args) = if rest == "args" { (name, rest_value) } else { translated(&name, rest_value)? };
+        let (name, args) = if rest == "args" {
+            (name, fields.remove("args").unwrap_or(Value::Null))
+        } else {
+            translated(&name, data(&mut fields), agent)?
+        };
         command(&name, args)
     });
     if let Ok(command) = &asking.command {
         asking.name = command.entry.name.to_string();
     }
     asking
+}
+
+/// What a line of the bridge says beside its type.
+fn data(fields: &mut Map<String, Value>) -> Value {
+    if let Some(data) = fields.remove("data").or_else(|| fields.remove("args")) {
+        return data;
+    }
+    fields.retain(|name, _| !ENVELOPE.contains(&name.as_str()));
+    if fields.is_empty() { Value::Null } else { Value::Object(std::mem::take(fields)) }
 }
 
 const SHAPE: &str = r#"a command looks like {"id":"1","cmd":"print","args":["i"]}, on one line"#;
@@ -169,7 +184,7 @@ fn refusal(entry: &Entry, args: &Value) -> Option<Failure> {
 }
 
 /// A word of the bridge, as a command and its arguments.
-fn translated(kind: &str, data: Value) -> Result<(String, Value), Failure> {
+fn translated(kind: &str, data: Value, agent: bool) -> Result<(String, Value), Failure> {
     let plain = kind.replace(['.', '-'], "_");
     let empty = Map::new();
     let fields = data.as_object().unwrap_or(&empty);
@@ -182,8 +197,18 @@ fn translated(kind: &str, data: Value) -> Result<(String, Value), Failure> {
         },
     };
     let named = |name: &str| Ok((name.to_string(), Value::Null));
+    if let Some(words) = alias::command(verb, fields).filter(|_| agent) {
+        let mut words = words.map_err(Failure::usage)?;
+        return Ok((words.remove(0), json!(words)));
+    }
     match verb {
         "resume" => Ok(("continue".into(), without(&data, &[]))),
+        "step" if agent => match text("unit").unwrap_or("iteration") {
+            "iteration" | "into" | "over" => Ok(("step".into(), without(&data, &["unit"]))),
+            "turn" | "out" => Ok(("finish".into(), without(&data, &["unit"]))),
+            unit => Err(Failure::unsupported(format!("an agent is not stepped by {}", quoted(unit)))
+                .hint("by iteration, or by turn")),
+        },
         "step" => match text("unit").unwrap_or("into") {
             "into" => Ok(("step".into(), without(&data, &["unit"]))),
             "over" | "line" => Ok(("next".into(), without(&data, &["unit"]))),
@@ -207,7 +232,10 @@ fn translated(kind: &str, data: Value) -> Result<(String, Value), Failure> {
             };
             Ok(("set".into(), json!({ "words": [key, "=", value] })))
         }
-        "breakpoint" => breakpoint(&action.replace('-', "_"), &data, fields),
+        "breakpoint" => breakpoint(&action.replace('-', "_"), &data, fields, agent),
+        "decide" | "checkpoint" | "fork" | "rewind" if agent => {
+            Err(Failure::unsupported(format!("`{plain}` is not done by file")))
+        }
         "inject" | "inject_message" | "cancel_tool" | "cancel" | "decide" | "checkpoint" | "fork" | "rewind" => {
             Err(agents(&format!("`{plain}`")))
         }
@@ -231,14 +259,33 @@ fn without(data: &Value, left_out: &[&str]) -> Value {
     }
 }
 
-fn breakpoint(action: &str, data: &Value, fields: &Map<String, Value>) -> Result<(String, Value), Failure> {
+fn breakpoint(
+    action: &str,
+    data: &Value,
+    fields: &Map<String, Value>,
+    agent: bool,
+) -> Result<(String, Value), Failure> {
     let ids = |name: &str| {
         let id = fields.get("id").or(fields.get("bp")).or(fields.get("breakpoint"));
-        let number = id.and_then(|id| id.as_u64().or_else(|| id.as_str()?.parse().ok()));
+        let text = |id: &Value| id.as_str()?.trim_start_matches("bp-").parse().ok();
+        let number = id.and_then(|id| id.as_u64().or_else(|| text(id)));
         let number = number.ok_or_else(|| Failure::usage(format!("`{action}` needs the `id` of a breakpoint")))?;
         Ok((name.to_string(), json!({ "ids": [number] })))
     };
     match action {
+        "add" if agent && fields.contains_key("on") => {
+            let place = alias::breakpoint(fields).unwrap_or_else(|| {
+                let on = fields.get("on").and_then(Value::as_str).unwrap_or_default();
+                Err(format!("an agent has no breakpoint on {}", quoted(on)))
+            });
+            let mut args = json!({ "place": place.map_err(Failure::usage)? });
+            for name in ["if", "hits", "log", "once"] {
+                if let Some(value) = fields.get(name) {
+                    args[name] = value.clone();
+                }
+            }
+            Ok(("break".into(), args))
+        }
         "add" => {
             let what = fields.get("on").and_then(Value::as_str).unwrap_or("place");
             if !["place", "line", "function"].contains(&what) {
@@ -270,9 +317,13 @@ fn breakpoint(action: &str, data: &Value, fields: &Map<String, Value>) -> Result
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Asking {
+    fn asked_of(line: &str, agent: bool) -> Asking {
         let end = 7 + line.len() as u64 + 1;
-        understand(&reader::Line { at: 7, end, text: Some(line.as_bytes().to_vec()) })
+        understand(&reader::Line { at: 7, end, text: Some(line.as_bytes().to_vec()) }, agent)
+    }
+
+    fn asked(line: &str) -> Asking {
+        asked_of(line, false)
     }
 
     #[track_caller]
@@ -323,6 +374,64 @@ mod tests {
         assert_eq!(command_of(r#"{"type":"breakpoint","data":{"action":"clear-all"}}"#).1, json!({ "all": true }));
     }
 
+    /// The words of bridges to agents, nested and flat.
+    #[test]
+    fn an_agent_is_spoken_of_in_its_own_words() {
+        for (line, name, field, value) in [
+            (r#"{"type":"pause","id":"test1","data":{}}"#, "pause", "", json!(null)),
+            (r#"{"type":"resume","id":"test2"}"#, "continue", "", json!(null)),
+            (r#"{"type":"step","data":{}}"#, "step", "", json!(null)),
+            (r#"{"type":"step","unit":"turn"}"#, "finish", "", json!(null)),
+            (r#"{"type":"inspect","data":{"what":"messages"}}"#, "inspect", "what", json!("messages")),
+            (r#"{"type":"inspect","what":"tools","timestamp":"x"}"#, "inspect", "what", json!("tools")),
+            (r#"{"type":"inspect"}"#, "inspect", "what", json!("all")),
+            (r#"{"type":"inject_message","data":{"role":"user","content":"-x y"}}"#, "inject", "text", json!(["-x y"])),
+            (r#"{"type":"inject_message","role":"assistant","content":"y"}"#, "inject", "role", json!("assistant")),
+            (r#"{"type":"cancel_tool","data":{"toolId":"t1"}}"#, "cancel", "id", json!("t1")),
+            (r#"{"type":"cancel","data":{"reason":"no"}}"#, "cancel", "reason", json!("no")),
+            (
+                r#"{"type":"set_variable","data":{"key":"tool_input.command","value":"ls"}}"#,
+                "set",
+                "words",
+                json!(["tool_input.command", "=", "ls"]),
+            ),
+            (
+                r#"{"type":"breakpoint","data":{"action":"add","on":"tool","name":"write_file"}}"#,
+                "break",
+                "place",
+                json!("tool:write_file"),
+            ),
+            (
+                r#"{"type":"breakpoint","action":"add","on":"iteration","count":5}"#,
+                "break",
+                "place",
+                json!("iteration:5"),
+            ),
+            (
+                r#"{"type":"break.add","args":{"on":"pattern","regex":"rm -rf"}}"#,
+                "break",
+                "place",
+                json!("pattern:rm -rf"),
+            ),
+            (r#"{"type":"breakpoint","data":{"action":"list"}}"#, "breaks", "", json!(null)),
+            (r#"{"type":"breakpoint","data":{"action":"clear","id":"bp-3"}}"#, "unbreak", "ids", json!([3])),
+            (r#"{"type":"breakpoint","action":"clear","bp":3}"#, "unbreak", "ids", json!([3])),
+            (r#"{"type":"breakpoint","data":{"action":"clear-all"}}"#, "unbreak", "all", json!(true)),
+        ] {
+            let command = asked_of(line, true).command.unwrap_or_else(|failure| panic!("{line}: {failure}"));
+            assert_eq!((command.entry.name, &command.args[field]), (name, &value), "{line}");
+        }
+        for (line, words) in [
+            (r#"{"type":"inject_message","data":{"role":"user"}}"#, "needs a `content`"),
+            (r#"{"type":"breakpoint","data":{"action":"add","on":"tool"}}"#, "needs a `name`"),
+            (r#"{"type":"breakpoint","data":{"action":"add","on":"moon"}}"#, "no breakpoint on moon"),
+            (r#"{"type":"step","data":{"unit":"tool"}}"#, "not stepped by tool"),
+        ] {
+            let failure = asked_of(line, true).command.unwrap_err();
+            assert!(failure.message.contains(words), "{line}: {failure}");
+        }
+    }
+
     #[test]
     fn an_id_is_given_or_made() {
         assert_eq!(asked(r#"{"id":17,"cmd":"status"}"#).id, "17");
@@ -356,7 +465,7 @@ mod tests {
         assert_eq!(command_of(r#"{"cmd":"trace","args":["--at","f: i"]}"#).0, "trace");
         assert_eq!(command_of(r#"{"cmd":"keep"}"#).0, "keep");
         let long = reader::Line { at: 0, end: 70_001, text: None };
-        let failure = understand(&long).command.unwrap_err();
+        let failure = understand(&long, false).command.unwrap_err();
         assert_eq!(failure.message, "the line has 70000 bytes, more than 65536");
     }
 }

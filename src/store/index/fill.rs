@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Statement, params};
 use serde_json::{Value as Json, json};
@@ -12,9 +13,11 @@ use serde_json::{Value as Json, json};
 use super::Caught;
 use super::schema::{COLUMNS, SHIFT};
 use super::spots::Spots;
+use crate::adapters;
 use crate::model::{Ending, Event};
 use crate::render::cut;
-use crate::store::occurrences::{self, Hits};
+use crate::store::doings;
+use crate::store::occurrences::{self, Hits, Occurrence};
 use crate::store::read::{self, Head, Tail};
 use crate::wire::MAX_LINE;
 
@@ -232,6 +235,19 @@ impl Reading<'_, '_> {
                 let text = |name: &str| event.data[name].as_str().unwrap_or_default();
                 self.pen.output.execute(params![key, seq, text("stream"), text("text")])?;
             }
+            "session.end" => {
+                let (ending, code, signal) = ending(&event.data["ending"]);
+                let set = "UPDATE _session SET ended = ?2, ending = ?3, code = ?4, signal = ?5 WHERE key = ?1";
+                self.pen.connection.execute(set, params![key, ts, ending, code, signal])?;
+            }
+            // Where an agent was held is its debugger's doing.
+            _ if is_agents(head) => {
+                if let Some(done) = doings::doing(event) {
+                    caught.hits += 1;
+                    let done = Occurrence { asked: doings::as_asked(event), frames: Arc::default(), ..done };
+                    self.spots.take(self.pen, key, &done)?;
+                }
+            }
             "stopped" => {
                 if let Some(stop) = occurrences::stop(head, event) {
                     caught.hits += 1;
@@ -243,11 +259,6 @@ impl Reading<'_, '_> {
                     let new = "INSERT OR IGNORE INTO _trace VALUES (?, ?, ?, ?, ?, 0, 0)";
                     self.pen.connection.execute(new, params![key, seq, ts, event.data.to_string(), file])?;
                 }
-            }
-            "session.end" => {
-                let (ending, code, signal) = ending(&event.data["ending"]);
-                let set = "UPDATE _session SET ended = ?2, ending = ?3, code = ?4, signal = ?5 WHERE key = ?1";
-                self.pen.connection.execute(set, params![key, ts, ending, code, signal])?;
             }
             _ => {}
         }
@@ -322,6 +333,10 @@ impl Reading<'_, '_> {
         self.head = Some(head);
         Ok(())
     }
+}
+
+fn is_agents(head: &Head) -> bool {
+    adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents)
 }
 
 /// A trace whose file has grown.

@@ -24,7 +24,7 @@ impl Wait {
     /// Comes back at the next ring, or where nobody rings, a moment later.
     pub async fn rung(&mut self, rings: bool) {
         if rings {
-            // The ringer lives as long as the daemon; without it nothing is to be heard.
+            // The ringer lives as long as the runtime; without it nothing is to be heard.
             if self.0.changed().await.is_err() {
                 tokio::time::sleep(LOOKING).await;
             }

@@ -1,0 +1,265 @@
+//! Other names for the same: the events and commands of agents that have a debug bridge of their own, in ours.
+//!
+//! Such an agent writes `{"type":"tool_call_start","data":{"name","input"}}` where ours is `tool.call`, and its users type
+//! `--filter paused` where the record has `stopped`.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::gate::Note;
+
+/// Names of events elsewhere, and ours.
+const EVENTS: [(&str, &str); 22] = [
+    ("session_start", "session.start"),
+    ("session_end", "session.end"),
+    ("user_input", "input.user"),
+    ("api_request", "model.request"),
+    ("api_response", "model.response"),
+    ("assistant_text", "model.response"),
+    ("error", "model.error"),
+    ("api_error", "model.error"),
+    ("tool_call_start", "tool.call"),
+    ("tool_call_end", "tool.end"),
+    ("tool_result", "tool.end"),
+    ("context_compaction", "context.compact"),
+    ("paused", "stopped"),
+    ("breakpoint_hit", "stopped"),
+    ("step_complete", "stopped"),
+    ("resumed", "continued"),
+    ("command_response", "command.result"),
+    ("command_executed", "command.result"),
+    ("state_snapshot", "state.snapshot"),
+    ("branch_created", "fork"),
+    ("branch_switched", "fork"),
+    ("checkpoint_created", "checkpoint"),
+];
+
+/// Fields of their data elsewhere, and ours.
+const FIELDS: [(&str, &str); 16] = [
+    ("durationMs", "ms"),
+    ("duration_ms", "ms"),
+    ("duration", "ms"),
+    ("stopReason", "stop_reason"),
+    ("messageCount", "n_messages"),
+    ("message_count", "n_messages"),
+    ("toolCount", "n_tools"),
+    ("tool_count", "n_tools"),
+    ("toolName", "name"),
+    ("tool_name", "name"),
+    ("toolInput", "input"),
+    ("tool_input", "input"),
+    ("inputTokens", "input"),
+    ("outputTokens", "output"),
+    ("result", "output"),
+    ("content", "text"),
+];
+
+/// Where elsewhere the id of a tool call is.
+const SPANS: [&str; 6] = ["toolId", "tool_id", "toolUseId", "tool_use_id", "callId", "call_id"];
+
+/// Our type of an event that is called so elsewhere.
+#[must_use]
+pub fn kind(name: &str) -> Option<&'static str> {
+    EVENTS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
+
+/// The type of the events in a record that are called so elsewhere.
+#[must_use]
+pub fn recorded_as(name: &str) -> Option<&'static str> {
+    match name {
+        // What `inspect` answers is the result of that command.
+        "state_snapshot" => Some("command.result"),
+        "checkpoint_created" | "branch_created" | "branch_switched" => None,
+        _ => kind(name),
+    }
+}
+
+/// An event in the form that it has elsewhere: its name as the type of the line, and what there is to say in `data`.
+pub fn event(name: &str, fields: &mut Map<String, Json>) -> Option<Note> {
+    let ours = kind(name)?;
+    let mut span = text_of(fields, &["span"]);
+    let thread = text_of(fields, &["thread", "agentId", "agent_id"]).unwrap_or_else(|| "main".into());
+    let data = match fields.remove("data") {
+        Some(Json::Object(mut data)) => {
+            let named = text_of(&mut data, &SPANS);
+            // In an event about a tool, an id without another name is the call's.
+            let bare = if ours.starts_with("tool.") { text_of(&mut data, &["id"]) } else { None };
+            span = span.or(named).or(bare);
+            Json::Object(data.into_iter().map(|(name, value)| field(ours, name, value)).collect())
+        }
+        Some(other) => other,
+        None => Json::Null,
+    };
+    Some(Note { kind: ours.into(), thread, span, data })
+}
+
+fn text_of(fields: &mut Map<String, Json>, names: &[&str]) -> Option<String> {
+    let name = names.iter().find(|name| fields.get(**name).is_some_and(Json::is_string))?;
+    match fields.shift_remove(*name) {
+        Some(Json::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn field(kind: &str, name: String, value: Json) -> (String, Json) {
+    if let ("isError" | "is_error", Some(error)) = (name.as_str(), value.as_bool()) {
+        return ("ok".into(), json!(!error));
+    }
+    let value = match (name.as_str(), value) {
+        ("usage", Json::Object(usage)) => {
+            Json::Object(usage.into_iter().map(|(name, value)| field("usage", name, value)).collect())
+        }
+        (_, value) => value,
+    };
+    // What a tool gave is its output; what somebody wrote is text.
+    let ours = match (kind, name.as_str()) {
+        ("tool.end", "content") => Some("output"),
+        ("input.user", "input" | "message") | ("model.response", "message") => Some("text"),
+        ("usage", "input_tokens") => Some("input"),
+        ("usage", "output_tokens") => Some("output"),
+        (_, name) => FIELDS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours),
+    };
+    (ours.map_or(name, Into::into), value)
+}
+
+/// A command about an agent, as its words are typed here: `inject_message` with its fields is `inject user TEXT`. None for
+/// one that means the same for every debuggee.
+pub fn command(verb: &str, fields: &Map<String, Json>) -> Option<Result<Vec<String>, String>> {
+    let text = |names: &[&str]| {
+        let found = names.iter().find_map(|name| fields.get(*name));
+        found.and_then(|value| match value {
+            Json::String(text) => Some(text.clone()),
+            Json::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+    };
+    Some(match verb {
+        "inspect" => Ok(vec!["inspect".into(), text(&["what"]).unwrap_or_else(|| "all".into())]),
+        "inject" | "inject_message" => match text(&["content", "text", "message"]) {
+            // What follows is text, whatever it begins with.
+            Some(said) => {
+                Ok(vec!["inject".into(), text(&["role"]).unwrap_or_else(|| "user".into()), "--".into(), said])
+            }
+            None => Err(format!("`{verb}` needs a `content`, a text")),
+        },
+        "cancel" | "cancel_tool" => {
+            let mut words = vec!["cancel".to_string()];
+            words.extend(text(&["reason"]).map(|reason| format!("--reason={reason}")));
+            if let Some(id) = text(&["toolId", "tool_id", "tool", "toolUseId", "tool_use_id"]) {
+                words.extend(["--".into(), id]);
+            }
+            Ok(words)
+        }
+        _ => return None,
+    })
+}
+
+/// A breakpoint in an agent, as its place is typed here: `tool:write_file`, `iteration:5`, `pattern:rm -rf`. None for one
+/// in a program.
+pub fn breakpoint(fields: &Map<String, Json>) -> Option<Result<String, String>> {
+    let on = fields.get("on").or(fields.get("kind")).and_then(Json::as_str)?;
+    let (names, needed): (&[&str], bool) = match on {
+        "tool" => (&["name", "tool", "condition"], true),
+        "iteration" => (&["count", "iteration", "n", "condition"], true),
+        "pattern" => (&["regex", "pattern", "condition"], true),
+        "file" => (&["path", "file", "condition"], true),
+        "cost" => (&["usd", "cost", "condition"], true),
+        "model" | "error" | "denied" | "subagent" | "stop" | "prompt" | "compact" => (&["name"], false),
+        _ => return None,
+    };
+    let value = names.iter().find_map(|name| match fields.get(*name)? {
+        Json::String(text) if !text.is_empty() => Some(text.clone()),
+        Json::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    Some(match value {
+        Some(value) => Ok(format!("{on}:{value}")),
+        None if needed => Err(format!("a breakpoint on a {on} needs a `{}`", names[0])),
+        None => Ok(on.to_string()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(value: &Json) -> Map<String, Json> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn what_an_event_says_is_found_under_our_names() {
+        for (name, given, kind, span, expected) in [
+            (
+                "tool_call_start",
+                json!({ "name": "bash", "input": { "command": "ls" }, "toolId": "c1" }),
+                "tool.call",
+                Some("c1"),
+                json!({ "name": "bash", "input": { "command": "ls" } }),
+            ),
+            (
+                "tool_call_end",
+                json!({ "name": "bash", "durationMs": 12, "isError": true }),
+                "tool.end",
+                None,
+                json!({ "name": "bash", "ms": 12, "ok": false }),
+            ),
+            ("tool_result", json!({ "id": "c1", "result": "x" }), "tool.end", Some("c1"), json!({ "output": "x" })),
+            (
+                "api_request",
+                json!({ "messageCount": 3, "model": "m" }),
+                "model.request",
+                None,
+                json!({ "n_messages": 3, "model": "m" }),
+            ),
+            (
+                "api_response",
+                json!({ "stopReason": "end_turn", "usage": { "inputTokens": 7, "outputTokens": 2 } }),
+                "model.response",
+                None,
+                json!({ "stop_reason": "end_turn", "usage": { "input": 7, "output": 2 } }),
+            ),
+            ("user_input", json!({ "input": "do it" }), "input.user", None, json!({ "text": "do it" })),
+            ("assistant_text", json!({ "content": "done" }), "model.response", None, json!({ "text": "done" })),
+            ("error", json!({ "message": "no" }), "model.error", None, json!({ "message": "no" })),
+        ] {
+            let note = event(name, &mut fields(&json!({ "data": given, "timestamp": "x" }))).unwrap();
+            assert_eq!((note.kind.as_str(), note.span.as_deref()), (kind, span), "{name}");
+            assert_eq!(note.data, expected, "{name}");
+        }
+        assert!(event("nonsense", &mut Map::new()).is_none());
+        assert_eq!(event("paused", &mut Map::new()).unwrap().kind, "stopped");
+    }
+
+    #[test]
+    fn commands_are_words() {
+        let words = |verb: &str, data: Json| command(verb, &fields(&data)).unwrap().map(|words| words.join(" "));
+        assert_eq!(words("inspect", json!({ "what": "messages" })).unwrap(), "inspect messages");
+        assert_eq!(words("inspect", json!({})).unwrap(), "inspect all");
+        let inject = words("inject_message", json!({ "role": "user", "content": "--x y" }));
+        assert_eq!(inject.unwrap(), "inject user -- --x y");
+        assert_eq!(
+            words("cancel_tool", json!({ "toolId": "t1", "reason": "no" })).unwrap(),
+            "cancel --reason=no -- t1"
+        );
+        assert_eq!(words("cancel", json!({})).unwrap(), "cancel");
+        assert!(words("inject_message", json!({})).unwrap_err().contains("`content`"));
+        assert!(command("pause", &Map::new()).is_none());
+    }
+
+    #[test]
+    fn breakpoints_are_places() {
+        for (data, place) in [
+            (json!({ "on": "tool", "name": "write_file" }), "tool:write_file"),
+            (json!({ "on": "iteration", "count": 5 }), "iteration:5"),
+            (json!({ "on": "pattern", "regex": "rm -rf" }), "pattern:rm -rf"),
+            (json!({ "on": "file", "path": "src/**", "op": "write" }), "file:src/**"),
+            (json!({ "on": "cost", "usd": 2.5 }), "cost:2.5"),
+            (json!({ "on": "error" }), "error"),
+        ] {
+            assert_eq!(breakpoint(&fields(&data)).unwrap().unwrap(), place);
+        }
+        assert!(breakpoint(&fields(&json!({ "on": "tool" }))).unwrap().unwrap_err().contains("`name`"));
+        assert!(breakpoint(&fields(&json!({ "on": "line", "place": "x:1" }))).is_none());
+        assert!(breakpoint(&fields(&json!({ "place": "x:1" }))).is_none());
+    }
+}

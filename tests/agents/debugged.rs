@@ -1,0 +1,263 @@
+//! Real agents under the real debugger, by its command line: held, looked at, changed, spoken to, ended, run again.
+//!
+//! What an agent did is measured at what its tools left behind and at what the model was asked.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::hooks::{Agent, CLAUDE, CODEX, GEMINI, OPENCODE};
+use crate::model::{Model, Request, Turn};
+use crate::support::{agents, has, lacks, until};
+use crate::{World, went};
+
+/// Long enough to see that nothing happens.
+const A_WHILE: Duration = Duration::from_secs(2);
+
+/// An agent with a model and a world of its own, under the debugger.
+struct Desk {
+    agent: &'static Agent,
+    world: World,
+    model: Model,
+    env: BTreeMap<String, String>,
+    /// What the user has in the home and in the project, by path.
+    theirs: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// The files below a folder.
+fn files(folder: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => files(&path, into),
+            kind if kind.is_file() => drop(into.insert(path.clone(), fs::read(path).unwrap())),
+            _ => {}
+        }
+    }
+}
+
+impl Desk {
+    /// The model calls the shell with each of the commands, and is done.
+    fn new(agent: &'static Agent, commands: &[&str]) -> Self {
+        let world = World::new();
+        let calls = commands.iter().map(|command| Turn::call(agent.shell, (agent.input)(command)));
+        let model = Model::scripted(calls.chain([Turn::text("All done.")]).collect::<Vec<_>>());
+        (agent.settings)(&world, &model);
+        let base = world.agent(agent.name, &model);
+        let pairs = base.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));
+        let mut env: BTreeMap<String, String> =
+            pairs.chain(agent.env.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect();
+        env.insert("ANTHROPIC_BASE_URL".into(), model.url());
+        env.insert("GOOGLE_GEMINI_BASE_URL".into(), model.url());
+        let mut theirs = BTreeMap::new();
+        files(&world.home, &mut theirs);
+        files(&world.project, &mut theirs);
+        Self { agent, world, model, env, theirs }
+    }
+
+    /// The same project and home, with another model.
+    fn with(mut self, commands: &[&str]) -> Self {
+        let calls = commands.iter().map(|command| Turn::call(self.agent.shell, (self.agent.input)(command)));
+        self.model = Model::scripted(calls.chain([Turn::text("All done.")]).collect::<Vec<_>>());
+        (self.agent.settings)(&self.world, &self.model);
+        for (name, value) in &mut self.env {
+            if name.ends_with("_BASE_URL") || name.to_ascii_lowercase().ends_with("_proxy") && name != "NO_PROXY" {
+                *value = self.model.url();
+            }
+        }
+        self
+    }
+
+    /// Gives a command, with nothing of the caller's environment.
+    fn ask(&self, words: &[&str]) -> (i32, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bugeye"));
+        command.args(words).current_dir(&self.world.project).env_clear().envs(&self.env);
+        let went = went(command);
+        eprintln!("$ bugeye {}\n{}  ({:?})", words.join(" "), went.output, went.took);
+        (went.code.unwrap_or(-1), went.output)
+    }
+
+    #[track_caller]
+    fn ok(&self, words: &[&str]) -> String {
+        let (code, text) = self.ask(words);
+        assert_eq!(code, 0, "bugeye {}\n{text}", words.join(" "));
+        text
+    }
+
+    /// The data of an answer.
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        let text = self.ok(&[&["--json"], words].concat());
+        serde_json::from_str::<Value>(&text).unwrap()["result"].take()
+    }
+
+    /// Runs the agent to where `more` stops it, or to its end.
+    #[track_caller]
+    fn run(&self, more: &[&str]) -> String {
+        let program = agents::program(self.agent.name).display().to_string();
+        let words = ["run", "--agent", "--wait", "80s"].iter().chain(more).chain(&["--"]).copied();
+        let words: Vec<&str> = words.chain([program.as_str()]).chain(self.agent.words.iter().copied()).collect();
+        self.ok(&words)
+    }
+
+    /// Requests of the loop itself: they offer tools.
+    fn requests(&self) -> Vec<Request> {
+        self.model.requests().into_iter().filter(|request| !request.tools().is_empty()).collect()
+    }
+
+    fn left_behind(&self, name: &str) -> bool {
+        self.world.project.join(name).exists()
+    }
+
+    /// What the user had is there as it was, and nothing of the agent runs.
+    fn is_as_before(&self) {
+        self.world.nothing_is_left();
+        for (path, before) in &self.theirs {
+            assert_eq!(fs::read(path).ok().as_ref(), Some(before), "{} has changed", path.display());
+        }
+    }
+
+    /// The record's events of a type.
+    fn events(&self, kind: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.world.bug.home().join("state/sessions/current/events.jsonl")).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        events.filter(|event| event["type"] == kind).map(|mut event| event["data"].take()).collect()
+    }
+}
+
+/// The tool's name as the agent's hooks have it.
+fn tool(agent: &Agent) -> &'static str {
+    if agent.name == "codex" { "Bash" } else { agent.shell }
+}
+
+fn count(request: &Request, text: &str) -> usize {
+    request.text().matches(text).count()
+}
+
+/// One run: an edit, a step, a look, a message, a cancelled tool.
+fn steered(agent: &'static Agent) {
+    let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
+    let place = format!("tool:{}", tool(agent));
+    let stop = desk.run(&["--break", &place]);
+    has(&stop, &["stopped: breakpoint 1 (hit 1)", &format!("before tool {}", tool(agent)), "echo one > one.txt"]);
+    assert!(!desk.left_behind("one.txt"), "the tool has run");
+    assert_eq!(desk.requests().len(), 1);
+    // Another command runs.
+    desk.ok(&["set", "tool_input.command", "echo edited > edited.txt; printf 'edited-%d' 42"]);
+    let stop = desk.ok(&["step", "--wait", "80s"]);
+    has(&stop, &["stopped: step", "before model call", "iteration 2"]);
+    assert!(desk.left_behind("edited.txt") && !desk.left_behind("one.txt"));
+    // The model is not asked while the agent is held, and what it is going to be asked is shown.
+    std::thread::sleep(A_WHILE);
+    assert_eq!(desk.requests().len(), 1, "the model was asked");
+    has(&desk.ok(&["print", "messages[-1]"]), &["edited-42"]);
+    let known = desk.json(&["inspect", "messages"])["value"].clone();
+    assert_eq!(known["exact"], true, "{known}");
+    has(&desk.ok(&["inject", "user", "mind", "the", "gap"]), &["it is put in"]);
+    let stop = desk.ok(&["continue", "--wait", "80s"]);
+    has(&stop, &["stopped: breakpoint 1 (hit 2)", "echo two > two.txt"]);
+    let requests = desk.requests();
+    assert_eq!(requests.len(), 2);
+    has(&requests[1].answers()[0].text, &["edited-42"]);
+    assert_eq!(count(&requests[1], "[debugger] mind the gap"), 1, "{}", requests[1].body);
+    // The tool does not run, and the model reads why.
+    let end = desk.ok(&["cancel", "--reason", "not that one", "--wait", "80s"]);
+    has(&end, &["cancelled: ", "exited: code 0", "All done."]);
+    let requests = desk.requests();
+    assert_eq!(requests.len(), 3);
+    has(&requests[2].answers()[1].text, &["[debugger] not that one"]);
+    assert_eq!(count(&requests[2], "[debugger] mind the gap"), 1, "it lasts: {}", requests[2].body);
+    assert!(!desk.left_behind("two.txt"), "the tool has run");
+    desk.is_as_before();
+    // All of it is in the record.
+    let calls = desk.events("tool.call");
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert_eq!(calls[1]["input"]["command"], "echo two > two.txt");
+    assert_eq!(desk.events("tool.end").len(), 1);
+    assert_eq!(desk.events("tool.denied").len(), 1);
+    assert_eq!(desk.events("injected").len(), 1);
+    let (asked, said) = (desk.events("model.request"), desk.events("model.response"));
+    assert_eq!((asked.len(), said.len()), (desk.model.requests().len(), asked.len()));
+    assert!(said.iter().all(|said| said["usage"]["output"].as_u64().is_some_and(|n| n > 0)), "{said:?}");
+}
+
+/// A run again from its record asks no model and does the same; one that goes another way is told apart.
+fn again(agent: &'static Agent) {
+    let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
+    has(&desk.run(&["--name", "first"]), &["exited: code 0"]);
+    assert!(desk.left_behind("one.txt") && desk.left_behind("two.txt"));
+    let asked = desk.model.requests().len();
+    for name in ["one.txt", "two.txt"] {
+        fs::remove_file(desk.world.project.join(name)).unwrap();
+    }
+    let end = desk.ok(&["rerun", "first", "--name", "second", "--wait", "80s"]);
+    has(&end, &["exited: code 0", "All done."]);
+    assert_eq!(desk.model.requests().len(), asked, "the model was asked");
+    assert!(desk.left_behind("one.txt") && desk.left_behind("two.txt"), "its tools are run");
+    assert_eq!(desk.events("rerun.diverged"), Vec::<Value>::new());
+    has(&desk.ok(&["diff", "first", "second"]), &["no difference"]);
+    let desk = desk.with(&["echo one > one.txt", "echo three > three.txt"]);
+    has(&desk.run(&["--name", "third"]), &["exited: code 0"]);
+    assert!(desk.left_behind("three.txt"));
+    let (_, other) = desk.ask(&["diff", "first", "third"]);
+    has(&other, &["echo two > two.txt", "echo three > three.txt"]);
+}
+
+/// Held before its first model call; then the debugger answers in the model's place. Held before a tool; then it ends.
+fn ended(agent: &'static Agent) {
+    let desk = Desk::new(agent, &["echo one > one.txt"]);
+    has(&desk.run(&["--break", "model"]), &["stopped: breakpoint 1 (hit 1)", "before model call", "iteration 1"]);
+    std::thread::sleep(A_WHILE);
+    assert_eq!(desk.requests().len(), 0, "the model was asked");
+    let end = desk.ok(&["answer", "Said by the debugger.", "--wait", "80s"]);
+    has(&end, &["exited: code 0", "Said by the debugger."]);
+    assert_eq!(desk.requests().len(), 0, "the model was asked");
+    desk.is_as_before();
+    // Before a tool.
+    let place = format!("tool:{}", tool(agent));
+    has(&desk.run(&["--break", &place]), &["stopped: breakpoint ", "echo one > one.txt"]);
+    let (code, text) = desk.ask(&["cancel", "--run", "--reason", "enough", "--wait", "80s"]);
+    if agent.name == "codex" {
+        assert_ne!(code, 0);
+        // As the table in docs/agents.md has it.
+        has(&text, &["not done: ending the run before tool", "hint: end the session: bugeye stop"]);
+        has(include_str!("../../docs/agents.md"), &["| end the run | anywhere | before a prompt ⁶ |"]);
+        desk.ok(&["stop"]);
+    } else {
+        assert_eq!(code, 0);
+        has(&text, &["exited: code "]);
+    }
+    assert_eq!(desk.requests().len(), 1);
+    assert!(!desk.left_behind("one.txt"), "the tool has run");
+    desk.is_as_before();
+    until("the session is over", || {
+        let text = desk.ok(&["sessions"]);
+        if text.contains("stopped") || text.contains("running") { Err(text) } else { Ok(()) }
+    });
+    lacks(&json!(desk.events("tool.end")).to_string(), &["echo one"]);
+}
+
+macro_rules! for_each_agent {
+    ($($module:ident $agent:ident)*) => {$(
+        mod $module {
+            #[test]
+            fn is_held_changed_and_spoken_to() {
+                super::steered(&super::$agent);
+            }
+            #[test]
+            fn is_run_again_from_its_record() {
+                super::again(&super::$agent);
+            }
+            #[test]
+            fn is_answered_and_ended() {
+                super::ended(&super::$agent);
+            }
+        }
+    )*};
+}
+
+for_each_agent! { claude_code CLAUDE codex CODEX gemini_cli GEMINI opencode OPENCODE }
