@@ -31,7 +31,6 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// `bugeye start --agent` registers it as a hook of the agent that it starts. The event comes on standard input. Without a
 /// debugger that listens it lets everything pass; with BUGEYE_AGENT_FAIL=closed it lets nothing pass.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
-#[command(hide = true)]
 pub struct Hook {
     /// The agent that calls: claude, codex, gemini, cursor, copilot or opencode.
     pub agent: String,
