@@ -5,15 +5,16 @@
 //! an agent can't be held, so a pause takes hold at the next one.
 
 mod acts;
+mod learn;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::breaks::{Break, On};
-use super::gate::{Answer, Ask, Message, Note, Point, Tap, Usage, Verdict};
+use super::gate::{Answer, Ask, Message, Point, Tap, Verdict};
 use super::path::Path;
 use super::state::State;
 
@@ -53,6 +54,8 @@ pub struct Gate {
     pub thread: usize,
     /// Somebody waits for the answer.
     connected: bool,
+    /// A model call that was let go before and has failed: no new one to breakpoints and steps, and edited as it was.
+    again: bool,
     verdict: Verdict,
 }
 
@@ -108,14 +111,6 @@ impl Broker {
         self.has_model_tap = true;
     }
 
-    fn learn(&mut self, about: &Json) {
-        for (name, value) in about.as_object().into_iter().flatten() {
-            if !value.is_null() {
-                self.state.about.insert(name.clone(), value.clone());
-            }
-        }
-    }
-
     /// A tap asks.
     pub fn ask(&mut self, id: u64, tap: Tap, ask: Ask) {
         if let Some(key) = &ask.key {
@@ -131,8 +126,11 @@ impl Broker {
             }
         }
         let thread = self.state.index(&ask.thread);
-        let counts = self.learn_gate(tap, thread, &ask);
-        let gate = Gate { id, tap, ask, thread, connected: true, verdict: Verdict::Proceed };
+        let asked = self.state.threads[thread].asked.as_ref();
+        let before = asked.filter(|(key, _)| ask.point == Point::BeforeModel && ask.key.as_ref() == Some(key));
+        let (again, verdict) = before.map_or((false, Verdict::Proceed), |(_, verdict)| (true, verdict.clone()));
+        let counts = again || self.learn_gate(tap, thread, &ask);
+        let gate = Gate { id, tap, ask, thread, connected: true, again, verdict };
         if self.open || !gate.ask.powers.hold || gate.ask.aside || !counts {
             return self.release(gate);
         }
@@ -140,71 +138,6 @@ impl Broker {
             return self.gates.push_back(gate);
         }
         self.judge(gate);
-    }
-
-    /// Learns from a gate, and records it. False where it is not one to hold at: another tap holds there.
-    fn learn_gate(&mut self, tap: Tap, thread: usize, ask: &Ask) -> bool {
-        let name = ask.name.clone().unwrap_or_default();
-        let about = &mut self.state.threads[thread];
-        match ask.point {
-            Point::BeforePrompt => {
-                if std::mem::take(&mut about.announced) {
-                    return true;
-                }
-                about.turn += 1;
-                about.prompt = Some(super::path::plain(&ask.value));
-                about.heard("user", ask.value.clone());
-                let turn = about.turn;
-                self.record("input.user", Some(thread), json!({ "text": ask.value, "turn": turn }));
-            }
-            Point::BeforeModel => {
-                if ask.aside || (tap == Tap::Hook && self.has_model_tap) {
-                    return false;
-                }
-                about.iteration += 1;
-                about.turn = about.turn.max(1);
-                let iteration = about.iteration;
-                if let Some(conversation) = &ask.conversation {
-                    about.exact = tap != Tap::Hook;
-                    about.conversation = conversation.clone();
-                }
-                if tap != Tap::Model {
-                    let n = about.conversation.messages.len();
-                    let data = json!({ "model": about.conversation.model, "n_messages": n, "iteration": iteration });
-                    self.record("model.request", Some(thread), data);
-                }
-            }
-            Point::BeforeTool => {
-                // A tool is called because a model said so: its calls go another way.
-                self.has_model_tap = self.met_model_tap;
-                about.calls(ask.span.clone(), name.clone(), ask.value.clone());
-                let block = json!([{ "type": "tool_call", "id": ask.span, "name": name, "input": ask.value }]);
-                about.heard("assistant", block);
-                let data = json!({ "name": name, "id": ask.span, "input": ask.value, "iteration": about.iteration });
-                self.record("tool.call", Some(thread), data);
-            }
-            Point::AfterTool => {
-                let same = |call: &(Option<String>, String, Json)| match &ask.span {
-                    Some(span) => call.0.as_ref() == Some(span),
-                    None => call.1 == name,
-                };
-                if let Some(at) = about.calls.iter().position(same) {
-                    about.calls.remove(at);
-                }
-                let block = json!([{ "type": "tool_result", "id": ask.span, "output": ask.value }]);
-                about.heard("user", block);
-                let data = json!({
-                    "name": name, "id": ask.span, "ok": ask.ok, "output": ask.value, "ms": ask.ms,
-                    "iteration": about.iteration,
-                });
-                self.record("tool.end", Some(thread), data);
-            }
-            Point::BeforeStop => {
-                let data = json!({ "turn": about.turn, "iteration": about.iteration, "text": ask.value });
-                self.record("turn.end", Some(thread), data);
-            }
-        }
-        true
     }
 
     /// Stops the agent at a gate, or lets it pass.
@@ -238,7 +171,7 @@ impl Broker {
                 On::Tokens(limit) => tokens >= limit,
                 _ => false,
             };
-            let hit = one.on.matches(&gate.ask, iteration) || (passed && !one.said);
+            let hit = (!gate.again && one.on.matches(&gate.ask, iteration)) || (passed && !one.said);
             let holds = hit
                 && one.condition.as_ref().is_none_or(|condition| {
                     condition.holds(|path: &Path| self.state.value(path, gate.thread, Some(&gate.ask)))
@@ -268,7 +201,7 @@ impl Broker {
         match &self.plan {
             Plan::Run => None,
             Plan::Pause => Some(("pause", ids, None)),
-            Plan::Iteration(thread) if thread == key => {
+            Plan::Iteration(thread) if thread == key && !gate.again => {
                 matches!(point, Point::BeforeModel | Point::BeforeStop).then_some(("step", ids, None))
             }
             Plan::Finish(thread) if thread == key => (point == Point::BeforeStop).then_some(("step", ids, None)),
@@ -324,6 +257,11 @@ impl Broker {
                 self.is_over(&gate);
                 self.record("edited", Some(gate.thread), data);
             }
+            Verdict::Edit { .. } if point == Point::BeforeModel => {
+                if let Some((_, verdict)) = &mut self.state.threads[gate.thread].asked {
+                    verdict.clone_from(&answer.verdict);
+                }
+            }
             Verdict::Proceed | Verdict::Edit { .. } => {}
         }
         match &gate.ask.key {
@@ -362,113 +300,6 @@ impl Broker {
             self.out.push(Effect::Event("continued", json!({ "threadId": 1, "allThreadsContinued": true })));
             self.stopped = false;
             self.go(Plan::Run);
-        }
-    }
-
-    /// A tap tells.
-    pub fn note(&mut self, tap: Tap, note: Note) {
-        let Note { kind, thread: key, span, mut data } = note;
-        let thread = self.state.index(&key);
-        let text = |name: &str| data.get(name).and_then(Json::as_str).map(ToString::to_string);
-        match kind.as_str() {
-            "session.start" => self.learn(&data),
-            "input.user" => {
-                let said = text("text").unwrap_or_default();
-                let about = &mut self.state.threads[thread];
-                about.turn += 1;
-                about.prompt = Some(said.clone());
-                about.announced = tap == Tap::Hook;
-                about.heard("user", json!(said));
-                let turn = about.turn;
-                put(&mut data, "turn", json!(turn));
-            }
-            "model.request" => {
-                let about = &mut self.state.threads[thread];
-                // The model tap tells before it asks.
-                let counted = tap == Tap::Model;
-                if !counted {
-                    about.iteration += 1;
-                }
-                put(&mut data, "iteration", json!(about.iteration + u64::from(counted)));
-            }
-            "model.response" => {
-                let usage: Usage =
-                    data.get("usage").cloned().and_then(|u| serde_json::from_value(u).ok()).unwrap_or_default();
-                let total = &mut self.state.usage;
-                total.input = total.input.saturating_add(usage.input);
-                total.output = total.output.saturating_add(usage.output);
-                total.cache_read = total.cache_read.saturating_add(usage.cache_read);
-                total.cache_write = total.cache_write.saturating_add(usage.cache_write);
-                if let Some(cost) = data.get("usd").and_then(Json::as_f64) {
-                    self.state.cost = Some(self.state.cost.unwrap_or(0.0) + cost);
-                }
-                let said = text("text").filter(|text| !text.is_empty());
-                let about = &mut self.state.threads[thread];
-                about.last_usage = Some(usage);
-                if let Some(said) = said {
-                    about.heard("assistant", json!(said));
-                }
-                put(&mut data, "iteration", json!(about.iteration));
-            }
-            "tool.call" => {
-                let name = text("name").unwrap_or_default();
-                let input = data.get("input").cloned().unwrap_or_default();
-                self.state.threads[thread].calls(span.clone(), name, input);
-            }
-            "tool.end" => self.state.threads[thread].calls.retain(|call| call.0 != span),
-            "agent.spawn" => {
-                let (kind, parent) = (text("type"), text("parent"));
-                let about = &mut self.state.threads[thread];
-                about.kind = kind;
-                about.prompt = text("prompt").or(about.prompt.take());
-                about.parent = parent.or(about.parent.take());
-                self.out.push(Effect::Event("thread", json!({ "reason": "started", "threadId": thread + 1 })));
-                self.troubled(|on| matches!(on, On::Subagent), "a sub-agent begins", false);
-            }
-            "agent.exit" => {
-                let about = &mut self.state.threads[thread];
-                about.ended = true;
-                let parent = about.parent.clone().unwrap_or_else(|| "main".into());
-                // A step out of its last turn ends in the one that it was for.
-                match &mut self.plan {
-                    Plan::Iteration(key) | Plan::Finish(key) if *key == about.key => *key = parent,
-                    _ => {}
-                }
-                self.out.push(Effect::Event("thread", json!({ "reason": "exited", "threadId": thread + 1 })));
-            }
-            "model.error" | "error" => {
-                let said = text("message").unwrap_or_else(|| "an error".into());
-                let caught = self.catches("error");
-                self.troubled(|on| matches!(on, On::Error), &said, caught);
-            }
-            "tool.denied" => {
-                let said = format!("{} was not let run", text("name").unwrap_or_else(|| "a tool".into()));
-                let caught = self.catches("denied");
-                self.troubled(|on| matches!(on, On::Denied), &said, caught);
-            }
-            "rerun.diverged" => {
-                let said = text("what").unwrap_or_else(|| "it differs from the recording".into());
-                self.troubled(|_| false, &said, true);
-            }
-            _ => {}
-        }
-        if let Some(span) = span {
-            put(&mut data, "id", json!(span));
-        }
-        self.record(&kind, Some(thread), data);
-    }
-
-    /// Something went wrong where nothing can be held: the next gate is where it stops, if somebody wants that.
-    fn troubled(&mut self, wanted: impl Fn(&On) -> bool, text: &str, caught: bool) {
-        let mut ids = Vec::new();
-        for one in self.breaks.iter_mut().filter(|one| wanted(&one.on)) {
-            one.hits += 1;
-            if one.hits >= one.from {
-                ids.push(one.id);
-            }
-        }
-        if caught || !ids.is_empty() {
-            self.trouble = Some((text.into(), ids));
         }
     }
 
@@ -568,11 +399,4 @@ impl Broker {
         }
         self.stopped = false;
     }
-}
-
-fn put(data: &mut Json, name: &str, value: Json) {
-    if !data.is_object() {
-        *data = Json::Object(Map::new());
-    }
-    data[name] = value;
 }

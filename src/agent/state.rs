@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::gate::{Ask, Conversation, Point, Usage};
+use super::gate::{Ask, Conversation, Point, Usage, Verdict};
 use super::path::{self, Path, plain};
 
 /// The most threads that are told apart, and the longest name of one; what is beyond is the last one's.
@@ -28,6 +28,8 @@ pub struct Thread {
     pub announced: bool,
     /// Model calls so far.
     pub iteration: u64,
+    /// The key of the last one, until it is answered, and how it was let go: the same again is no new one.
+    pub asked: Option<(String, Verdict)>,
     /// Tools that run: id, name and input.
     pub calls: Vec<(Option<String>, String, Json)>,
     pub conversation: Conversation,

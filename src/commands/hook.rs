@@ -95,14 +95,16 @@ fn unheard(error: &io::Error) -> Reply {
 }
 
 fn exchange(agent: &str, event: Option<&str>) -> io::Result<Reply> {
-    let variable = |name| std::env::var(name).map_err(|_| io::Error::other(format!("{name} is not set")));
-    let (path, token) = (variable("BUGEYE_AGENT_SOCKET")?, variable("BUGEYE_AGENT_TOKEN")?);
-    let mut socket = reach(&path)?;
+    // Whatever comes of it, all is read: an agent that still writes is not to meet a pipe that is closed.
     let mut input = String::new();
     io::stdin().take(LONGEST + 1).read_to_string(&mut input)?;
     if input.len() as u64 > LONGEST {
+        io::copy(&mut io::stdin(), &mut io::sink())?;
         return Err(io::Error::other("the event is too long"));
     }
+    let variable = |name| std::env::var(name).map_err(|_| io::Error::other(format!("{name} is not set")));
+    let (path, token) = (variable("BUGEYE_AGENT_SOCKET")?, variable("BUGEYE_AGENT_TOKEN")?);
+    let mut socket = reach(&path)?;
     socket.write_all(request(agent, event, &token, &input)?.as_bytes())?;
     let mut line = Vec::new();
     BufReader::new(socket).take(LONGEST).read_until(b'\n', &mut line)?;

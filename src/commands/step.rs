@@ -14,7 +14,7 @@ use crate::session::{Resume, UNTIL_ID};
 /// Run to the next line, into calls
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Step into this function, if the line calls it; over all others.
+    /// Step into this function, if the line calls it; over all others. Of an agent: tool, tool:NAME or model.
     #[arg(long, value_name = "NAME", conflicts_with = "count")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,

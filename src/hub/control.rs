@@ -158,7 +158,9 @@ impl Live {
             return Err(failure);
         }
         let before = holder.replace(asker.holds());
-        if let Some(before) = before.filter(|before| !before.is(&asker)) {
+        // What only carried out one command (`timeout 60 bugeye …`) is gone by the next: nothing was taken from anybody.
+        let had = |before: &Holder| !before.is(&asker) && (before.person != asker.person || !before.is_gone());
+        if let Some(before) = before.filter(had) {
             self.note(&format!("controlled by {} now, before by {}", asker.holds().name(), before.name()));
         }
         Ok(())

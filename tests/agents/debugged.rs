@@ -98,8 +98,14 @@ impl Desk {
     /// Runs the agent to where `more` stops it, or to its end.
     #[track_caller]
     fn run(&self, more: &[&str]) -> String {
+        self.begin(&[&["run", "--wait", "80s"], more].concat())
+    }
+
+    /// Starts the agent as these words want it.
+    #[track_caller]
+    fn begin(&self, words: &[&str]) -> String {
         let program = agents::program(self.agent.name).display().to_string();
-        let words = ["run", "--agent", "--wait", "80s"].iter().chain(more).chain(&["--"]).copied();
+        let words = words.iter().chain(&["--agent", "--"]).copied();
         let words: Vec<&str> = words.chain([program.as_str()]).chain(self.agent.words.iter().copied()).collect();
         self.ok(&words)
     }
@@ -138,6 +144,19 @@ fn count(request: &Request, text: &str) -> usize {
     request.text().matches(text).count()
 }
 
+/// What the messages of a conversation say, and what came of their tools.
+fn texts(messages: &[Value]) -> Vec<&str> {
+    messages
+        .iter()
+        .flat_map(|message| match &message["content"] {
+            Value::Array(blocks) => {
+                blocks.iter().flat_map(|block| [&block["text"], &block["output"]]).filter_map(Value::as_str).collect()
+            }
+            content => content.as_str().into_iter().collect::<Vec<_>>(),
+        })
+        .collect()
+}
+
 /// One run: an edit, a step, a look, a message, a cancelled tool.
 fn steered(agent: &'static Agent) {
     let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
@@ -157,12 +176,20 @@ fn steered(agent: &'static Agent) {
     has(&desk.ok(&["print", "messages[-1]"]), &["edited-42"]);
     let known = desk.json(&["inspect", "messages"])["value"].clone();
     assert_eq!(known["exact"], true, "{known}");
+    let shown = desk.json(&["print", "messages", "--full"])["values"][0]["value"]["text"].clone();
+    let shown: Vec<Value> = serde_json::from_str(shown.as_str().unwrap()).unwrap();
     has(&desk.ok(&["inject", "user", "mind", "the", "gap"]), &["it is put in"]);
     let stop = desk.ok(&["continue", "--wait", "80s"]);
     has(&stop, &["stopped: breakpoint 1 (hit 2)", "echo two > two.txt"]);
     let requests = desk.requests();
     assert_eq!(requests.len(), 2);
     has(&requests[1].answers()[0].text, &["edited-42"]);
+    // What was shown of the conversation is what the model has read of it.
+    let (read, said) = (requests[1].text(), texts(&shown));
+    assert!(said.iter().any(|text| text.contains("Say hello.")) && said.iter().any(|text| text.contains("edited-42")));
+    for text in said {
+        assert!(read.contains(text), "{text:?} is shown, and was not sent:\n{read}");
+    }
     assert_eq!(count(&requests[1], "[debugger] mind the gap"), 1, "{}", requests[1].body);
     // The tool does not run, and the model reads why.
     let end = desk.ok(&["cancel", "--reason", "not that one", "--wait", "80s"]);
@@ -188,8 +215,22 @@ fn steered(agent: &'static Agent) {
 /// A run again from its record asks no model and does the same; one that goes another way is told apart.
 fn again(agent: &'static Agent) {
     let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
-    has(&desk.run(&["--name", "first"]), &["exited: code 0"]);
+    // Paused on its way, before it has come to anything, and let go on.
+    has(&desk.begin(&["start", "--name", "first"]), &["held"]);
+    has(&desk.ok(&["continue", "--wait", "0"]), &["running"]);
+    desk.ok(&["pause"]);
+    has(&desk.ok(&["await", "--wait", "80s"]), &["stopped: pause", "in before "]);
+    std::thread::sleep(A_WHILE);
+    assert_eq!(desk.requests().len(), 0, "the model was asked");
+    has(&desk.ok(&["continue", "--wait", "80s"]), &["exited: code 0", "All done."]);
     assert!(desk.left_behind("one.txt") && desk.left_behind("two.txt"));
+    // What it did can be seen again.
+    let call = format!("tool.call: {} ", tool(agent));
+    let replayed = desk.ok(&["replay", "first", "--timed", "--speed", "1000", "--max-gap", "1s"]);
+    has(
+        &replayed,
+        &["stopped: pause", &call, "echo one > one.txt", "echo two > two.txt", "session.end: exited: code 0"],
+    );
     let asked = desk.model.requests().len();
     for name in ["one.txt", "two.txt"] {
         fs::remove_file(desk.world.project.join(name)).unwrap();
@@ -204,7 +245,11 @@ fn again(agent: &'static Agent) {
     has(&desk.run(&["--name", "third"]), &["exited: code 0"]);
     assert!(desk.left_behind("three.txt"));
     let (_, other) = desk.ask(&["diff", "first", "third"]);
-    has(&other, &["echo two > two.txt", "echo three > three.txt"]);
+    let first = format!(
+        "first different value: hit 2 of tool {}: input.command = echo two > two.txt and echo three",
+        tool(agent)
+    );
+    has(&other, &[&first]);
 }
 
 /// Held before its first model call; then the debugger answers in the model's place. Held before a tool; then it ends.

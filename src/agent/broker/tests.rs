@@ -277,7 +277,10 @@ fn a_question_that_was_decided_meanwhile_is_answered_when_it_comes_again() {
     let edited = Answer { verdict: Verdict::Edit { value: json!({ "model": "other" }) }, inject: Vec::new() };
     assert_eq!(desk.answer(again), Some(&edited));
     let third = desk.ask_by(Tap::Model, keyed("k"));
-    assert_eq!(desk.answer(third), None, "the same body once more is a call of its own");
+    assert_eq!(desk.answer(third), Some(&edited), "it has failed, and is put again");
+    desk.note("model.response", "main", json!({ "text": "yes" }));
+    let fourth = desk.ask_by(Tap::Model, keyed("k"));
+    assert_eq!(desk.answer(fourth), None, "the same body once more is a call of its own");
     assert_eq!(desk.stops(), ["function breakpoint 1", "function breakpoint 1"]);
 }
 

@@ -118,3 +118,41 @@ fn a_tool_can_be_answered_for() {
     assert_eq!(desk.answer(id).unwrap().verdict, Verdict::Synthesize { value: json!("42") });
     assert_eq!(desk.recorded("edited")[0]["target"], "tool_output");
 }
+
+/// A call that failed and is put again is the same one: it is not counted, and stops nobody who has let it go.
+#[test]
+fn a_model_call_that_is_put_again_is_no_new_one() {
+    let keyed = |key: &str| Ask { key: Some(key.into()), ..model() };
+    let mut desk = Desk::with(&["model"]);
+    let first = desk.ask_by(Tap::Model, keyed("k1"));
+    assert_eq!(desk.stops(), ["function breakpoint 1"]);
+    desk.serve("next", json!({ "threadId": 1 })).unwrap();
+    assert_eq!(desk.answer(first), Some(&proceed()));
+    let again = desk.ask_by(Tap::Model, keyed("k1"));
+    assert_eq!(desk.stops(), Vec::<String>::new(), "neither breakpoint nor step takes it for a new one");
+    assert_eq!(desk.answer(again), Some(&proceed()));
+    assert_eq!(desk.broker.state.threads[0].iteration, 1);
+    // It can be paused there, and trouble shows there.
+    desk.serve("pause", json!({})).unwrap();
+    let third = desk.ask_by(Tap::Model, keyed("k1"));
+    assert_eq!(desk.stops(), ["pause 1"]);
+    assert_eq!(desk.answer(third), None);
+    desk.go();
+    desk.ask_by(Tap::Model, keyed("k2"));
+    assert_eq!(desk.stops(), ["function breakpoint 1"]);
+    assert_eq!(desk.broker.state.threads[0].iteration, 2);
+}
+
+/// A title is asked for beside the loop: it costs, and belongs to no conversation.
+#[test]
+fn what_is_asked_beside_the_loop_is_not_the_conversation_s() {
+    let mut desk = Desk::default();
+    let usage = json!({ "input": 3, "output": 2 });
+    desk.note("model.request", "main", json!({ "aside": true }));
+    desk.note("model.response", "main", json!({ "aside": true, "text": "A title", "usage": usage }));
+    let state = &desk.broker.state;
+    assert_eq!((state.threads[0].iteration, state.total_tokens()), (0, 5));
+    assert!(state.threads[0].conversation.messages.is_empty() && state.threads[0].last_usage.is_none());
+    desk.note("model.response", "main", json!({ "text": "Hello", "usage": usage }));
+    assert_eq!(desk.broker.state.threads[0].conversation.messages.len(), 1);
+}

@@ -1,0 +1,210 @@
+//! What is learned from what taps ask and tell: where each thread is in its loop, what it heard, what it cost.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{Broker, Effect, Plan};
+use crate::agent::breaks::On;
+use crate::agent::gate::{Ask, Note, Point, Tap, Usage, Verdict};
+use crate::agent::path;
+
+impl Broker {
+    pub(super) fn learn(&mut self, about: &Json) {
+        for (name, value) in about.as_object().into_iter().flatten() {
+            if !value.is_null() {
+                self.state.about.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// Learns from a gate, and records it. False where it is not one to hold at: another tap holds there.
+    pub(super) fn learn_gate(&mut self, tap: Tap, thread: usize, ask: &Ask) -> bool {
+        let name = ask.name.clone().unwrap_or_default();
+        let about = &mut self.state.threads[thread];
+        if ask.point != Point::BeforeModel {
+            about.asked = None;
+        }
+        match ask.point {
+            Point::BeforePrompt => {
+                if std::mem::take(&mut about.announced) {
+                    return true;
+                }
+                about.turn += 1;
+                about.prompt = Some(path::plain(&ask.value));
+                about.heard("user", ask.value.clone());
+                let turn = about.turn;
+                self.record("input.user", Some(thread), json!({ "text": ask.value, "turn": turn }));
+            }
+            Point::BeforeModel => {
+                if ask.aside || (tap == Tap::Hook && self.has_model_tap) {
+                    return false;
+                }
+                about.iteration += 1;
+                about.asked = ask.key.clone().map(|key| (key, Verdict::Proceed));
+                about.turn = about.turn.max(1);
+                let iteration = about.iteration;
+                if let Some(conversation) = &ask.conversation {
+                    about.exact = tap != Tap::Hook;
+                    about.conversation = conversation.clone();
+                }
+                if tap != Tap::Model {
+                    let n = about.conversation.messages.len();
+                    let data = json!({ "model": about.conversation.model, "n_messages": n, "iteration": iteration });
+                    self.record("model.request", Some(thread), data);
+                }
+            }
+            Point::BeforeTool => {
+                // A tool is called because a model said so: its calls go another way.
+                self.has_model_tap = self.met_model_tap;
+                about.calls(ask.span.clone(), name.clone(), ask.value.clone());
+                let block = json!([{ "type": "tool_call", "id": ask.span, "name": name, "input": ask.value }]);
+                about.heard("assistant", block);
+                let data = json!({ "name": name, "id": ask.span, "input": ask.value, "iteration": about.iteration });
+                self.record("tool.call", Some(thread), data);
+            }
+            Point::AfterTool => {
+                let same = |call: &(Option<String>, String, Json)| match &ask.span {
+                    Some(span) => call.0.as_ref() == Some(span),
+                    None => call.1 == name,
+                };
+                if let Some(at) = about.calls.iter().position(same) {
+                    about.calls.remove(at);
+                }
+                let block = json!([{ "type": "tool_result", "id": ask.span, "output": ask.value }]);
+                about.heard("user", block);
+                let data = json!({
+                    "name": name, "id": ask.span, "ok": ask.ok, "output": ask.value, "ms": ask.ms,
+                    "iteration": about.iteration,
+                });
+                self.record("tool.end", Some(thread), data);
+            }
+            Point::BeforeStop => {
+                let data = json!({ "turn": about.turn, "iteration": about.iteration, "text": ask.value });
+                self.record("turn.end", Some(thread), data);
+            }
+        }
+        true
+    }
+
+    /// A tap tells.
+    pub fn note(&mut self, tap: Tap, note: Note) {
+        let Note { kind, thread: key, span, mut data } = note;
+        let thread = self.state.index(&key);
+        let text = |name: &str| data.get(name).and_then(Json::as_str).map(ToString::to_string);
+        match kind.as_str() {
+            "session.start" => self.learn(&data),
+            "input.user" => {
+                let said = text("text").unwrap_or_default();
+                let about = &mut self.state.threads[thread];
+                about.turn += 1;
+                about.prompt = Some(said.clone());
+                about.announced = tap == Tap::Hook;
+                about.heard("user", json!(said));
+                let turn = about.turn;
+                put(&mut data, "turn", json!(turn));
+            }
+            "model.request" if is_aside(&data) => {}
+            "model.request" => {
+                let about = &mut self.state.threads[thread];
+                // The model tap tells before it asks.
+                let counted = tap == Tap::Model;
+                if !counted {
+                    about.iteration += 1;
+                }
+                put(&mut data, "iteration", json!(about.iteration + u64::from(counted)));
+            }
+            "model.response" => {
+                let usage: Usage =
+                    data.get("usage").cloned().and_then(|u| serde_json::from_value(u).ok()).unwrap_or_default();
+                let total = &mut self.state.usage;
+                total.input = total.input.saturating_add(usage.input);
+                total.output = total.output.saturating_add(usage.output);
+                total.cache_read = total.cache_read.saturating_add(usage.cache_read);
+                total.cache_write = total.cache_write.saturating_add(usage.cache_write);
+                if let Some(cost) = data.get("usd").and_then(Json::as_f64) {
+                    self.state.cost = Some(self.state.cost.unwrap_or(0.0) + cost);
+                }
+                if !is_aside(&data) {
+                    let said = text("text").filter(|text| !text.is_empty());
+                    let about = &mut self.state.threads[thread];
+                    about.last_usage = Some(usage);
+                    about.asked = None;
+                    if let Some(said) = said {
+                        about.heard("assistant", json!(said));
+                    }
+                    put(&mut data, "iteration", json!(about.iteration));
+                }
+            }
+            "tool.call" => {
+                let name = text("name").unwrap_or_default();
+                let input = data.get("input").cloned().unwrap_or_default();
+                self.state.threads[thread].calls(span.clone(), name, input);
+            }
+            "tool.end" => self.state.threads[thread].calls.retain(|call| call.0 != span),
+            "agent.spawn" => {
+                let (kind, parent) = (text("type"), text("parent"));
+                let about = &mut self.state.threads[thread];
+                about.kind = kind;
+                about.prompt = text("prompt").or(about.prompt.take());
+                about.parent = parent.or(about.parent.take());
+                self.out.push(Effect::Event("thread", json!({ "reason": "started", "threadId": thread + 1 })));
+                self.troubled(|on| matches!(on, On::Subagent), "a sub-agent begins", false);
+            }
+            "agent.exit" => {
+                let about = &mut self.state.threads[thread];
+                about.ended = true;
+                let parent = about.parent.clone().unwrap_or_else(|| "main".into());
+                // A step out of its last turn ends in the one that it was for.
+                match &mut self.plan {
+                    Plan::Iteration(key) | Plan::Finish(key) if *key == about.key => *key = parent,
+                    _ => {}
+                }
+                self.out.push(Effect::Event("thread", json!({ "reason": "exited", "threadId": thread + 1 })));
+            }
+            "model.error" | "error" => {
+                let said = text("message").unwrap_or_else(|| "an error".into());
+                let caught = self.catches("error");
+                self.troubled(|on| matches!(on, On::Error), &said, caught);
+            }
+            "tool.denied" => {
+                let said = format!("{} was not let run", text("name").unwrap_or_else(|| "a tool".into()));
+                let caught = self.catches("denied");
+                self.troubled(|on| matches!(on, On::Denied), &said, caught);
+            }
+            "rerun.diverged" => {
+                let said = text("what").unwrap_or_else(|| "it differs from the recording".into());
+                self.troubled(|_| false, &said, true);
+            }
+            _ => {}
+        }
+        if let Some(span) = span {
+            put(&mut data, "id", json!(span));
+        }
+        self.record(&kind, Some(thread), data);
+    }
+
+    /// Something went wrong where nothing can be held: the next gate is where it stops, if somebody wants that.
+    fn troubled(&mut self, wanted: impl Fn(&On) -> bool, text: &str, caught: bool) {
+        let mut ids = Vec::new();
+        for one in self.breaks.iter_mut().filter(|one| wanted(&one.on)) {
+            one.hits += 1;
+            if one.hits >= one.from {
+                ids.push(one.id);
+            }
+        }
+        if caught || !ids.is_empty() {
+            self.trouble = Some((text.into(), ids));
+        }
+    }
+}
+
+/// Told of a question beside the loop.
+fn is_aside(data: &Json) -> bool {
+    data.get("aside").and_then(Json::as_bool) == Some(true)
+}
+
+fn put(data: &mut Json, name: &str, value: Json) {
+    if !data.is_object() {
+        *data = Json::Object(Map::new());
+    }
+    data[name] = value;
+}
