@@ -321,8 +321,8 @@ impl Broker {
             Json::Null => ("null", 0, 0),
         };
         let reference = if named + indexed > 0 { self.show(value) } else { 0 };
-        // A text that was asked for is shown whole, as far as its reader wants it.
-        let most = if reference > 0 { TEXT } else { TEXT * 100 };
+        // What was asked for is told whole, as far as its reader wants it; so is a text.
+        let most = if reference > 0 && field == "value" { TEXT } else { TEXT * 100 };
         let shown = cut(&json!(text), most);
         json!({
             field: shown, "type": kind, "variablesReference": reference, "namedVariables": named,
