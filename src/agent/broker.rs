@@ -16,6 +16,7 @@ use serde_json::{Value as Json, json};
 use super::breaks::{Break, On};
 use super::gate::{Answer, Ask, Message, Point, Tap, Verdict};
 use super::path::Path;
+use super::serve::Shown;
 use super::state::State;
 
 /// Answers that are kept for questions whose connection was lost while they were held.
@@ -48,15 +49,16 @@ enum Plan {
 /// A gate that waits.
 #[derive(Debug)]
 pub struct Gate {
-    id: u64,
+    /// Who waits for the answer: nobody, where a connection was lost; several, who ask the same at once.
+    ids: Vec<u64>,
     tap: Tap,
     pub ask: Ask,
     pub thread: usize,
-    /// Somebody waits for the answer.
-    connected: bool,
     /// A model call that was let go before and has failed: no new one to breakpoints and steps, and edited as it was.
     again: bool,
     verdict: Verdict,
+    /// Messages that went with it the first time.
+    inject: Vec<Message>,
 }
 
 /// A message that waits for a place in the conversation.
@@ -64,6 +66,8 @@ pub struct Gate {
 struct Waiting {
     message: Message,
     actor: String,
+    /// In whose conversation.
+    thread: usize,
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +94,7 @@ pub struct Broker {
     shut: bool,
     out: Vec<Effect>,
     /// Values that were shown at this stop, by their references.
-    pub(super) shown: Vec<Json>,
+    pub(super) shown: Shown,
 }
 
 impl Broker {
@@ -112,12 +116,13 @@ impl Broker {
     }
 
     /// A tap asks.
-    pub fn ask(&mut self, id: u64, tap: Tap, ask: Ask) {
+    pub fn ask(&mut self, id: u64, tap: Tap, mut ask: Ask) {
+        if tap == Tap::Sdk {
+            ask.powers = ask.powers.at(ask.point);
+        }
         if let Some(key) = &ask.key {
             if let Some(gate) = self.gates.iter_mut().find(|gate| gate.ask.key.as_ref() == Some(key)) {
-                gate.id = id;
-                gate.connected = true;
-                return;
+                return gate.ids.push(id);
             }
             if let Some(at) = self.decided.iter().position(|(known, _)| known == key)
                 && let Some((_, answer)) = self.decided.remove(at)
@@ -128,9 +133,10 @@ impl Broker {
         let thread = self.state.index(&ask.thread);
         let asked = self.state.threads[thread].asked.as_ref();
         let before = asked.filter(|(key, _)| ask.point == Point::BeforeModel && ask.key.as_ref() == Some(key));
-        let (again, verdict) = before.map_or((false, Verdict::Proceed), |(_, verdict)| (true, verdict.clone()));
+        let (again, Answer { verdict, inject }) =
+            before.map_or_else(Default::default, |(_, went)| (true, went.clone()));
         let counts = again || self.learn_gate(tap, thread, &ask);
-        let gate = Gate { id, tap, ask, thread, connected: true, again, verdict };
+        let gate = Gate { ids: vec![id], tap, ask, thread, again, verdict, inject };
         if self.open || !gate.ask.powers.hold || gate.ask.aside || !counts {
             return self.release(gate);
         }
@@ -222,10 +228,16 @@ impl Broker {
                 Verdict::Deny { reason: format!("{MARK}the debugger is gone, and was not to be done without") };
         }
         let verdict = std::mem::take(&mut gate.verdict);
-        let mut answer = Answer { verdict, inject: Vec::new() };
+        let mut answer = Answer { verdict, inject: std::mem::take(&mut gate.inject) };
         let goes_on = matches!(answer.verdict, Verdict::Proceed | Verdict::Edit { .. });
-        if powers.inject && goes_on && !gate.ask.aside {
-            for waiting in std::mem::take(&mut self.inject) {
+        if powers.inject && goes_on && !gate.ask.aside && !gate.again {
+            // A hook's message is the user's, whoever speaks.
+            let fits = |waiting: &Waiting| {
+                waiting.thread == gate.thread && (gate.tap != Tap::Hook || waiting.message.role == "user")
+            };
+            let (now, later) = std::mem::take(&mut self.inject).into_iter().partition::<VecDeque<_>, _>(fits);
+            self.inject = later;
+            for waiting in now {
                 let data = json!({
                     "role": waiting.message.role, "text": waiting.message.text, "where": gate.ask.point.name(),
                     "tap": gate.tap, "actor": waiting.actor,
@@ -258,20 +270,21 @@ impl Broker {
                 self.record("edited", Some(gate.thread), data);
             }
             Verdict::Edit { .. } if point == Point::BeforeModel => {
-                if let Some((_, verdict)) = &mut self.state.threads[gate.thread].asked {
-                    verdict.clone_from(&answer.verdict);
+                let asked = self.state.threads[gate.thread].asked.as_mut();
+                if let Some((_, went)) = asked.filter(|(key, _)| gate.ask.key.as_ref() == Some(key)) {
+                    went.clone_from(&answer);
                 }
             }
             Verdict::Proceed | Verdict::Edit { .. } => {}
         }
         match &gate.ask.key {
-            Some(key) if !gate.connected => {
+            Some(key) if gate.ids.is_empty() => {
                 if self.decided.len() >= MAX_DECIDED {
                     self.decided.pop_front();
                 }
                 self.decided.push_back((key.clone(), answer));
             }
-            _ => self.out.push(Effect::Answer(gate.id, answer)),
+            _ => self.out.extend(gate.ids.iter().map(|id| Effect::Answer(*id, answer.clone()))),
         }
     }
 
@@ -288,12 +301,13 @@ impl Broker {
 
     /// Nobody waits for an answer any more. A question that may be put again keeps its place.
     pub fn withdrawn(&mut self, id: u64) {
-        let Some(at) = self.gates.iter().position(|gate| gate.id == id && gate.connected) else { return };
+        let Some(at) = self.gates.iter().position(|gate| gate.ids.contains(&id)) else { return };
         if let Some(gate) = self.gates.get_mut(at).filter(|gate| gate.ask.key.is_some()) {
-            gate.connected = false;
-            return;
+            return gate.ids.retain(|known| *known != id);
         }
-        self.gates.remove(at);
+        if let Some(gate) = self.gates.remove(at) {
+            self.is_over(&gate);
+        }
         if at == 0 && self.stopped {
             let data = json!({ "message": "what the agent was held at is gone: it did not wait" });
             self.record("log", None, data);

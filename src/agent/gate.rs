@@ -67,6 +67,15 @@ impl Powers {
     pub const NONE: Self =
         Self { hold: false, edit: false, deny: false, synthesize: false, abort: false, inject: false };
     pub const ALL: Self = Self { hold: true, edit: true, deny: true, synthesize: true, abort: true, inject: true };
+
+    /// Those of them that mean something at a point: an agent that says it can do all is not asked for more.
+    #[must_use]
+    pub const fn at(self, point: Point) -> Self {
+        let acts = matches!(point, Point::BeforePrompt | Point::BeforeTool);
+        let makes = matches!(point, Point::BeforeModel | Point::BeforeTool);
+        let edits = !matches!(point, Point::BeforeStop);
+        Self { edit: self.edit && edits, deny: self.deny && acts, synthesize: self.synthesize && makes, ..self }
+    }
 }
 
 /// What a conversation looks like to the model, in one form for all of them.

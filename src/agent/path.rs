@@ -186,9 +186,13 @@ const fn kind(value: &Json) -> &'static str {
 pub fn literal(text: &str) -> Json {
     serde_json::from_str(text.trim()).unwrap_or_else(|_| {
         let text = text.trim();
-        let inner = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
-        json!(inner.unwrap_or(text))
+        json!(unquoted(text, '\'').unwrap_or(text))
     })
+}
+
+/// What is between two quotes, if no other is between them.
+fn unquoted(text: &str, quote: char) -> Option<&str> {
+    text.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
 }
 
 /// A condition: comparisons joined by `&&` and `||` (`and`, `or`), the latter last.
@@ -275,11 +279,9 @@ impl Comparison {
         let quoted = right.starts_with(['"', '\'']);
         let operand = match operator {
             Operator::Matches => {
-                let pattern = match literal(right) {
-                    Json::String(pattern) if quoted => pattern,
-                    _ => right.to_string(),
-                };
-                Operand::Pattern(pattern_of(&pattern)?)
+                // As it stands: what a backslash means is the pattern's business.
+                let inner = ['"', '\''].iter().find_map(|quote| right.strip_prefix(*quote)?.strip_suffix(*quote));
+                Operand::Pattern(pattern_of(inner.unwrap_or(right))?)
             }
             _ if quoted || serde_json::from_str::<Json>(right).is_ok() => Operand::Value(literal(right)),
             _ => Operand::Path(Path::parse(right)?),
@@ -296,7 +298,7 @@ impl Comparison {
                     && left.as_str() != Some("")
                     && left.as_array().is_none_or(|items| !items.is_empty())
             }
-            Some((_, Operand::Pattern(pattern))) => pattern.is_match(&plain(&left)),
+            Some((_, Operand::Pattern(pattern))) => !left.is_null() && pattern.is_match(&plain(&left)),
             Some((operator, Operand::Value(right))) => compare(*operator, &left, right),
             Some((operator, Operand::Path(path))) => compare(*operator, &left, &value(path).unwrap_or(Json::Null)),
         };
@@ -321,6 +323,7 @@ fn compare(operator: Operator, left: &Json, right: &Json) -> bool {
         Operator::Contains => match left {
             Json::Array(items) => items.contains(right),
             Json::Object(map) => right.as_str().is_some_and(|key| map.contains_key(key)),
+            Json::Null => false,
             left => plain(left).contains(&plain(right)),
         },
         Operator::Matches => false,
@@ -456,10 +459,14 @@ mod tests {
             "n and not no",
             "!missing",
             "command != 'x'",
+            r#"command ~ "\brm\s+-rf\b""#,
+            r"command ~ ^rm\s",
         ] {
             assert!(holds(text), "{text}");
         }
-        for text in ["n < 3", "missing == 1", "no", "command ~ '^ls'", "n == '3'"] {
+        for text in
+            ["n < 3", "missing == 1", "no", "command ~ '^ls'", "n == '3'", "missing ~ 'ul'", "missing contains 'null'"]
+        {
             assert!(!holds(text), "{text}");
         }
         for text in ["", "n ==", "command ~ '('", "&& n"] {

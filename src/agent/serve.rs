@@ -1,5 +1,7 @@
 //! The broker in the words of the debug protocol: threads, frames, scopes, values, breakpoints and steps.
 
+use std::collections::VecDeque;
+
 use serde_json::{Value as Json, json};
 
 use super::breaks::{Break, On};
@@ -73,7 +75,7 @@ impl Broker {
             "scopes" => {
                 let (thread, level) = self.frame(number(arguments, "frameId").unwrap_or(FRAMES));
                 let locals = self.locals(thread, level);
-                let reference = self.show(locals);
+                let reference = self.shown.push(locals, TEXT);
                 Ok(json!({ "scopes": [{
                     "name": "Locals", "presentationHint": "locals", "variablesReference": reference, "expensive": false,
                 }] }))
@@ -279,16 +281,9 @@ impl Broker {
         Json::Object(locals)
     }
 
-    /// A reference to a value's parts.
-    fn show(&mut self, value: Json) -> usize {
-        self.shown.push(value);
-        self.shown.len()
-    }
-
     fn variables(&mut self, arguments: &Json) -> Result<Json, String> {
         let reference = number(arguments, "variablesReference").unwrap_or(0);
-        let value =
-            self.shown.get(reference.wrapping_sub(1)).cloned().ok_or("that value is gone: the agent went on")?;
+        let value = self.shown.get(reference).cloned().ok_or("that value is gone; ask for it again")?;
         let (start, count) = (number(arguments, "start").unwrap_or(0), number(arguments, "count").filter(|n| *n > 0));
         let parts: Vec<(String, Json)> = match value {
             Json::Object(map) => map.into_iter().collect(),
@@ -320,7 +315,7 @@ impl Broker {
             Json::Bool(_) => ("bool", 0, 0),
             Json::Null => ("null", 0, 0),
         };
-        let reference = if named + indexed > 0 { self.show(value) } else { 0 };
+        let reference = if named + indexed > 0 { self.shown.push(value, text.len()) } else { 0 };
         // What was asked for is told whole, as far as its reader wants it; so is a text.
         let most = if reference > 0 && field == "value" { TEXT } else { TEXT * 100 };
         let shown = cut(&json!(text), most);
@@ -362,8 +357,50 @@ impl Broker {
         if !ROOTS.contains(&path.root.as_str()) && !matches!(path.root.as_str(), "input" | "output") {
             return Err(format!("there is no `{}`; there are: {}", path.root, ROOTS.join(", ")));
         }
-        let value = self.set(&path, literal(value))?;
+        // What is a text stays one: `set tool_input.command true` is a command.
+        let (thread, ask) = self.shown_at(None);
+        let is_text = self.state.value(&path, thread, ask).is_ok_and(|old| old.is_string());
+        let new = match literal(value) {
+            new if is_text && !new.is_string() => json!(value.trim()),
+            new => new,
+        };
+        let value = self.set(&path, new)?;
         Ok(self.described(value, "value"))
+    }
+}
+
+/// Values that were shown, by their references. Of many the oldest are forgotten.
+#[derive(Debug, Default)]
+pub struct Shown {
+    values: VecDeque<(Json, usize)>,
+    /// How many were forgotten: a reference is never given twice.
+    gone: usize,
+    bytes: usize,
+}
+
+impl Shown {
+    const MOST: usize = 10_000;
+    const MOST_BYTES: usize = 64 << 20;
+
+    /// The reference to a value of about so many bytes.
+    fn push(&mut self, value: Json, bytes: usize) -> usize {
+        while self.values.len() >= Self::MOST || (self.bytes > Self::MOST_BYTES && !self.values.is_empty()) {
+            self.bytes -= self.values.pop_front().map_or(0, |(_, bytes)| bytes);
+            self.gone += 1;
+        }
+        self.bytes += bytes;
+        self.values.push_back((value, bytes));
+        self.gone + self.values.len()
+    }
+
+    fn get(&self, reference: usize) -> Option<&Json> {
+        Some(&self.values.get(reference.checked_sub(self.gone + 1)?)?.0)
+    }
+
+    pub fn clear(&mut self) {
+        self.gone += self.values.len();
+        self.values.clear();
+        self.bytes = 0;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::gate::{Ask, Conversation, Point, Usage, Verdict};
+use super::gate::{Answer, Ask, Conversation, Point, Usage};
 use super::path::{self, Path, plain};
 
 /// The most threads that are told apart, and the longest name of one; what is beyond is the last one's.
@@ -29,10 +29,12 @@ pub struct Thread {
     /// Model calls so far.
     pub iteration: u64,
     /// The key of the last one, until it is answered, and how it was let go: the same again is no new one.
-    pub asked: Option<(String, Verdict)>,
+    pub asked: Option<(String, Answer)>,
     /// Tools that run: id, name and input.
     pub calls: Vec<(Option<String>, String, Json)>,
     pub conversation: Conversation,
+    /// The agent itself asks before its model calls: what another tap sees of them are the same.
+    pub own_calls: bool,
     /// The conversation is what a model call carried, not what was overheard.
     pub exact: bool,
     pub last_usage: Option<Usage>,

@@ -81,7 +81,8 @@ impl Translator<'_> {
                     Some(_) => {}
                     None => {
                         listens = false;
-                        self.left(true);
+                        // Whoever has let go is not lost when it goes.
+                        self.left(!self.broker.is_open());
                     }
                 },
                 Some(told) = told.recv() => self.told(told),

@@ -162,7 +162,7 @@ async fn answer(server: Arc<Server>, request: Request, writer: Writer, cancelled
             std::future::pending().await
         }
         "records" => Answer::new(Ok(records(&server, &request).await)),
-        "shutdown" => Answer::new(match server.hub.spares(&request.ctx) {
+        "shutdown" => Answer::new(match server.hub.may_end_all(&request.ctx) {
             Ok(()) => shutdown(&server, &request.args, &mut told).await,
             Err(failure) => Err(failure),
         }),

@@ -192,12 +192,12 @@ impl Hub {
         }
     }
 
-    /// Refuses what would end an agent from within.
+    /// Refuses what would end an agent from within, or one that somebody else controls.
     ///
     /// # Errors
-    /// Where the caller is an agent of ours, or was started by one.
-    pub fn spares(&self, caller: &Caller) -> Result<(), Failure> {
-        self.sessions().iter().try_for_each(|live| live.spares(caller))
+    /// Where the caller is an agent of ours, or was started by one, or may not have one of them.
+    pub fn may_end_all(&self, caller: &Caller) -> Result<(), Failure> {
+        self.sessions().iter().try_for_each(|live| live.spares(caller).and_then(|()| live.take(caller, false)))
     }
 }
 
@@ -222,12 +222,9 @@ pub fn check(cx: &Context, entry: &Entry, args: &Value) -> Result<(), Failure> {
     };
     for live in touched(cx, entry, args) {
         live.spares(&cx.caller).or_else(|failure| refuse(&live, failure))?;
+        live.take(&cx.caller, false).or_else(|failure| refuse(&live, failure))?;
     }
-    let Ok(live) = cx.hub.meant(&cx.caller) else { return Ok(()) };
-    if sets_a_line(entry, args) || args["all"] == Value::Bool(true) && entry.name == "stop" {
-        return Ok(());
-    }
-    live.take(&cx.caller, false).or_else(|failure| refuse(&live, failure))
+    Ok(())
 }
 
 /// Whether a command does something to the session that it is about.

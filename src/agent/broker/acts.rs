@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::{Broker, MARK, Waiting};
-use crate::agent::gate::{Message, Point, Verdict};
+use crate::agent::gate::{Message, Point, Tap, Verdict};
 use crate::agent::path::{self, Path};
 
 impl Broker {
@@ -46,6 +46,9 @@ impl Broker {
         }
         let mut value = gate.ask.value.clone();
         path::put(&mut value, &steps, new)?;
+        if let Some(model) = value["model"].as_str().filter(|_| point == Point::BeforeModel) {
+            self.state.threads[gate.thread].conversation.model = Some(model.into());
+        }
         gate.ask.value = value.clone();
         gate.verdict = Verdict::Edit { value: value.clone() };
         let (thread, target) = (gate.thread, path.root.clone());
@@ -126,8 +129,11 @@ impl Broker {
             return Err(format!("nobody speaks as `{role}`; there are: user, assistant"));
         }
         let message = Message { role: role.into(), text: format!("{MARK}{text}") };
-        self.inject.push_back(Waiting { message, actor: actor.into() });
-        let now = self.gate().is_some_and(|gate| gate.ask.powers.inject);
+        let gate = self.gate();
+        let thread = gate.map_or(0, |gate| gate.thread);
+        let now =
+            gate.is_some_and(|gate| gate.ask.powers.inject && !gate.again && (gate.tap != Tap::Hook || role == "user"));
+        self.inject.push_back(Waiting { message, actor: actor.into(), thread });
         let when =
             if now { "when the agent goes on" } else { "at the next place in the conversation where one may stand" };
         Ok(json!({ "when": when, "waiting": self.inject.len() }))

@@ -4,8 +4,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Broker, Effect, Plan};
 use crate::agent::breaks::On;
-use crate::agent::gate::{Ask, Note, Point, Tap, Usage, Verdict};
-use crate::agent::path;
+use crate::agent::gate::{Answer, Ask, Conversation, Note, Point, Tap, Usage};
+use crate::agent::path::{self, Path};
 
 impl Broker {
     pub(super) fn learn(&mut self, about: &Json) {
@@ -35,11 +35,12 @@ impl Broker {
                 self.record("input.user", Some(thread), json!({ "text": ask.value, "turn": turn }));
             }
             Point::BeforeModel => {
-                if ask.aside || (tap == Tap::Hook && self.has_model_tap) {
+                if ask.aside || (tap == Tap::Hook && self.has_model_tap) || (tap == Tap::Model && about.own_calls) {
                     return false;
                 }
+                about.own_calls = tap == Tap::Sdk;
                 about.iteration += 1;
-                about.asked = ask.key.clone().map(|key| (key, Verdict::Proceed));
+                about.asked = ask.key.clone().map(|key| (key, Answer::default()));
                 about.turn = about.turn.max(1);
                 let iteration = about.iteration;
                 if let Some(conversation) = &ask.conversation {
@@ -106,22 +107,25 @@ impl Broker {
             "model.request" => {
                 let about = &mut self.state.threads[thread];
                 // The model tap tells before it asks.
-                let counted = tap == Tap::Model;
-                if !counted {
+                let counts = tap == Tap::Model && !about.own_calls;
+                if tap != Tap::Model && !self.met_model_tap {
                     about.iteration += 1;
                 }
-                put(&mut data, "iteration", json!(about.iteration + u64::from(counted)));
+                put(&mut data, "iteration", json!(about.iteration + u64::from(counts)));
             }
             "model.response" => {
                 let usage: Usage =
                     data.get("usage").cloned().and_then(|u| serde_json::from_value(u).ok()).unwrap_or_default();
-                let total = &mut self.state.usage;
-                total.input = total.input.saturating_add(usage.input);
-                total.output = total.output.saturating_add(usage.output);
-                total.cache_read = total.cache_read.saturating_add(usage.cache_read);
-                total.cache_write = total.cache_write.saturating_add(usage.cache_write);
-                if let Some(cost) = data.get("usd").and_then(Json::as_f64) {
-                    self.state.cost = Some(self.state.cost.unwrap_or(0.0) + cost);
+                // Where two taps tell of it, it has cost what the model tap says.
+                if tap == Tap::Model || !self.met_model_tap {
+                    let total = &mut self.state.usage;
+                    total.input = total.input.saturating_add(usage.input);
+                    total.output = total.output.saturating_add(usage.output);
+                    total.cache_read = total.cache_read.saturating_add(usage.cache_read);
+                    total.cache_write = total.cache_write.saturating_add(usage.cache_write);
+                    if let Some(cost) = data.get("usd").and_then(Json::as_f64) {
+                        self.state.cost = Some(self.state.cost.unwrap_or(0.0) + cost);
+                    }
                 }
                 if !is_aside(&data) {
                     let said = text("text").filter(|text| !text.is_empty());
@@ -147,11 +151,12 @@ impl Broker {
                 about.prompt = text("prompt").or(about.prompt.take());
                 about.parent = parent.or(about.parent.take());
                 self.out.push(Effect::Event("thread", json!({ "reason": "started", "threadId": thread + 1 })));
-                self.troubled(|on| matches!(on, On::Subagent), "a sub-agent begins", false);
+                self.troubled(|on| matches!(on, On::Subagent), thread, "a sub-agent begins", false);
             }
             "agent.exit" => {
                 let about = &mut self.state.threads[thread];
                 about.ended = true;
+                about.conversation = Conversation::default();
                 let parent = about.parent.clone().unwrap_or_else(|| "main".into());
                 // A step out of its last turn ends in the one that it was for.
                 match &mut self.plan {
@@ -159,20 +164,28 @@ impl Broker {
                     _ => {}
                 }
                 self.out.push(Effect::Event("thread", json!({ "reason": "exited", "threadId": thread + 1 })));
+                for waiting in self.inject.iter_mut().filter(|waiting| waiting.thread == thread) {
+                    waiting.thread = 0;
+                }
             }
+            // What fails beside the loop, or was ended by the debugger, is no trouble of the agent's.
+            "model.error" if is_aside(&data) || text("by").as_deref() == Some("debugger") => {}
             "model.error" | "error" => {
                 let said = text("message").unwrap_or_else(|| "an error".into());
                 let caught = self.catches("error");
-                self.troubled(|on| matches!(on, On::Error), &said, caught);
+                self.troubled(|on| matches!(on, On::Error), thread, &said, caught);
             }
             "tool.denied" => {
                 let said = format!("{} was not let run", text("name").unwrap_or_else(|| "a tool".into()));
                 let caught = self.catches("denied");
-                self.troubled(|on| matches!(on, On::Denied), &said, caught);
+                if span.is_some() {
+                    self.state.threads[thread].calls.retain(|call| call.0 != span);
+                }
+                self.troubled(|on| matches!(on, On::Denied), thread, &said, caught);
             }
             "rerun.diverged" => {
                 let said = text("what").unwrap_or_else(|| "it differs from the recording".into());
-                self.troubled(|_| false, &said, true);
+                self.troubled(|_| false, thread, &said, true);
             }
             _ => {}
         }
@@ -183,15 +196,22 @@ impl Broker {
     }
 
     /// Something went wrong where nothing can be held: the next gate is where it stops, if somebody wants that.
-    fn troubled(&mut self, wanted: impl Fn(&On) -> bool, text: &str, caught: bool) {
+    fn troubled(&mut self, wanted: impl Fn(&On) -> bool, thread: usize, text: &str, caught: bool) {
         let mut ids = Vec::new();
         for one in self.breaks.iter_mut().filter(|one| wanted(&one.on)) {
+            let value = |path: &Path| self.state.value(path, thread, None);
+            if one.condition.as_ref().is_some_and(|condition| !condition.holds(value)) {
+                continue;
+            }
             one.hits += 1;
             if one.hits >= one.from {
                 ids.push(one.id);
             }
         }
         if caught || !ids.is_empty() {
+            ids.extend(self.trouble.take().into_iter().flat_map(|(_, before)| before));
+            ids.sort_unstable();
+            ids.dedup();
             self.trouble = Some((text.into(), ids));
         }
     }

@@ -1,6 +1,7 @@
 //! Every order in which taps may speak and somebody may answer.
 
 mod acts;
+mod again;
 
 use serde_json::{Value as Json, json};
 

@@ -248,7 +248,10 @@ impl Call {
         self.dialect.put(&mut body, last, &messages.iter().collect::<Vec<_>>());
         self.sent = body.to_string().into();
         self.changed.push("inject");
-        self.tap.state().injections.add(&self.thread, &history(&self.parts), messages);
+        // Put again with the edit that it failed with, it brings along what is remembered already.
+        if !self.again {
+            self.tap.state().injections.add(&self.thread, &history(&self.parts), messages);
+        }
     }
 
     /// An answer that the model did not give.

@@ -119,40 +119,88 @@ fn a_tool_can_be_answered_for() {
     assert_eq!(desk.recorded("edited")[0]["target"], "tool_output");
 }
 
-/// A call that failed and is put again is the same one: it is not counted, and stops nobody who has let it go.
 #[test]
-fn a_model_call_that_is_put_again_is_no_new_one() {
-    let keyed = |key: &str| Ask { key: Some(key.into()), ..model() };
-    let mut desk = Desk::with(&["model"]);
-    let first = desk.ask_by(Tap::Model, keyed("k1"));
-    assert_eq!(desk.stops(), ["function breakpoint 1"]);
-    desk.serve("next", json!({ "threadId": 1 })).unwrap();
-    assert_eq!(desk.answer(first), Some(&proceed()));
-    let again = desk.ask_by(Tap::Model, keyed("k1"));
-    assert_eq!(desk.stops(), Vec::<String>::new(), "neither breakpoint nor step takes it for a new one");
-    assert_eq!(desk.answer(again), Some(&proceed()));
-    assert_eq!(desk.broker.state.threads[0].iteration, 1);
-    // It can be paused there, and trouble shows there.
-    desk.serve("pause", json!({})).unwrap();
-    let third = desk.ask_by(Tap::Model, keyed("k1"));
-    assert_eq!(desk.stops(), ["pause 1"]);
-    assert_eq!(desk.answer(third), None);
+fn a_message_goes_into_the_conversation_that_is_shown() {
+    let mut desk = Desk::with(&["tool:bash"]);
+    desk.note("agent.spawn", "sub", json!({ "type": "helper" }));
+    desk.ask(of("sub", tool("bash", "c1")));
+    let no = Powers { inject: false, ..Powers::ALL };
+    desk.broker.inject("user", "for the sub-agent", "cli:1").unwrap();
+    let main = desk.ask(Ask { powers: no, ..tool("other", "c2") });
     desk.go();
-    desk.ask_by(Tap::Model, keyed("k2"));
-    assert_eq!(desk.stops(), ["function breakpoint 1"]);
-    assert_eq!(desk.broker.state.threads[0].iteration, 2);
+    assert_eq!(desk.answers[0].1.inject[0].text, "[debugger] for the sub-agent");
+    assert!(desk.answer(main).unwrap().inject.is_empty());
+    // Where nobody is held it is for the agent itself; what was for one that has ended is too.
+    desk.ask(of("sub", tool("bash", "c3")));
+    desk.broker.inject("user", "late", "cli:1").unwrap();
+    desk.note("agent.exit", "sub", json!({}));
+    desk.broker.cancel(None, "no", false).unwrap();
+    desk.go();
+    desk.broker.inject("user", "for all", "cli:1").unwrap();
+    let other = desk.ask(of("another", model()));
+    assert!(desk.answer(other).unwrap().inject.is_empty());
+    let own = desk.ask(model());
+    let texts: Vec<&str> = desk.answer(own).unwrap().inject.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(texts, ["[debugger] late", "[debugger] for all"]);
 }
 
-/// A title is asked for beside the loop: it costs, and belongs to no conversation.
 #[test]
-fn what_is_asked_beside_the_loop_is_not_the_conversation_s() {
+fn hooks_speak_for_the_user_alone() {
     let mut desk = Desk::default();
-    let usage = json!({ "input": 3, "output": 2 });
-    desk.note("model.request", "main", json!({ "aside": true }));
-    desk.note("model.response", "main", json!({ "aside": true, "text": "A title", "usage": usage }));
-    let state = &desk.broker.state;
-    assert_eq!((state.threads[0].iteration, state.total_tokens()), (0, 5));
-    assert!(state.threads[0].conversation.messages.is_empty() && state.threads[0].last_usage.is_none());
-    desk.note("model.response", "main", json!({ "text": "Hello", "usage": usage }));
-    assert_eq!(desk.broker.state.threads[0].conversation.messages.len(), 1);
+    desk.broker.inject("assistant", "I was wrong", "cli:1").unwrap();
+    let hook = desk.ask_by(Tap::Hook, tool("bash", "c1"));
+    assert!(desk.answer(hook).unwrap().inject.is_empty());
+    let asked = desk.ask_by(Tap::Model, model());
+    assert_eq!(desk.answer(asked).unwrap().inject[0].role, "assistant");
+}
+
+/// An agent that says it can do everything is not asked for what it would not do there.
+#[test]
+fn what_means_nothing_at_a_gate_is_refused_there() {
+    let mut desk = Desk::with(&["after:bash", "model", "stop", "tool:bash"]);
+    for (ask, cancels, answers) in [
+        (after("bash", "c0", true), false, false),
+        (model(), false, true),
+        (blank(Point::BeforeStop), false, false),
+        (tool("bash", "c1"), true, true),
+    ] {
+        let point = ask.point;
+        desk.ask(ask);
+        assert_eq!(desk.broker.cancel(None, "no", false).is_ok(), cancels, "{point:?}");
+        assert_eq!(desk.broker.synthesize(json!("x")).is_ok(), answers, "{point:?}");
+        desk.go();
+    }
+}
+
+#[test]
+fn a_text_stays_a_text_and_a_tool_that_never_ran_is_not_under_way() {
+    let mut desk = Desk::with(&["tool:bash", "model"]);
+    let held = desk.ask(tool("bash", "c1"));
+    for (typed, wanted) in
+        [("true", "true"), ("1.50", "1.50"), ("'my prog' -x 'y'", "'my prog' -x 'y'"), ("'ls -l'", "ls -l")]
+    {
+        desk.serve("setExpression", json!({ "expression": "tool_input.command", "value": typed })).unwrap();
+        assert_eq!(desk.value("tool_input.command"), json!(wanted).to_string());
+    }
+    desk.withdraw(held);
+    assert!(desk.broker.state.threads[0].calls.is_empty());
+    desk.ask(model());
+    desk.serve("setExpression", json!({ "expression": "model", "value": "m-2" })).unwrap();
+    assert_eq!(desk.value("model"), "\"m-2\"");
+}
+
+/// Whoever looks again and again does not fill the memory.
+#[test]
+fn values_that_were_shown_are_forgotten_in_time() {
+    let mut desk = Desk::with(&["tool:bash"]);
+    let long = json!({ "command": "x".repeat(1 << 20) });
+    desk.ask(Ask { value: long, ..tool("bash", "c1") });
+    let ask = json!({ "expression": "tool_input" });
+    let first = desk.serve("evaluate", ask.clone()).unwrap()["variablesReference"].clone();
+    let mut last = Json::Null;
+    for _ in 0..100 {
+        last = desk.serve("evaluate", ask.clone()).unwrap()["variablesReference"].clone();
+    }
+    assert!(desk.serve("variables", json!({ "variablesReference": last })).is_ok());
+    assert!(desk.serve("variables", json!({ "variablesReference": first })).unwrap_err().contains("ask for it again"));
 }
