@@ -1,5 +1,6 @@
 //! What an agent did, as occurrences: a tool it called, what came of it, what its model said.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -15,7 +16,7 @@ const DEPTH: usize = 4;
 #[must_use]
 pub fn doing(event: &Event) -> Option<Occurrence> {
     let data = &event.data;
-    if data.get("aside").and_then(Json::as_bool) == Some(true) {
+    if is_aside(event) {
         return None;
     }
     let name = || data.get("name").and_then(Json::as_str).unwrap_or("?");
@@ -55,6 +56,48 @@ pub fn doing(event: &Event) -> Option<Occurrence> {
     })
 }
 
+fn is_aside(event: &Event) -> bool {
+    event.data.get("aside").and_then(Json::as_bool) == Some(true)
+}
+
+/// Puts what a model said before what was done because of it: agents call a tool while the rest of the answer still comes,
+/// or after it, as it happens.
+#[derive(Debug, Default)]
+pub struct InOrder {
+    /// What each thread has done since it asked, and was not answered yet.
+    open: HashMap<i64, Vec<Occurrence>>,
+}
+
+impl InOrder {
+    /// What can be told after this event.
+    pub fn next(&mut self, event: &Event) -> Vec<Occurrence> {
+        let thread = event.thread.unwrap_or(1);
+        let done = doing(event).into_iter();
+        match event.kind.as_str() {
+            "model.request" if !is_aside(event) => self.open.insert(thread, Vec::new()).unwrap_or_default(),
+            "model.response" | "model.error" if !is_aside(event) => {
+                done.chain(self.open.remove(&thread).unwrap_or_default()).collect()
+            }
+            "injected" => done.collect(),
+            _ => match self.open.get_mut(&thread) {
+                Some(later) => {
+                    later.extend(done);
+                    Vec::new()
+                }
+                None => done.collect(),
+            },
+        }
+    }
+
+    /// What was still open at the end.
+    #[must_use]
+    pub fn rest(self) -> Vec<Occurrence> {
+        let mut rest: Vec<Occurrence> = self.open.into_values().flatten().collect();
+        rest.sort_by_key(|done| done.seq);
+        rest
+    }
+}
+
 /// The place as a breakpoint would have it.
 #[must_use]
 pub fn as_asked(event: &Event) -> Option<Arc<str>> {
@@ -84,5 +127,40 @@ fn parts(name: &str, value: &Json, depth: usize, into: &mut Vec<(Arc<str>, Strin
         }
         Json::String(text) => into.push((name.into(), text.clone())),
         other => into.push((name.into(), other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_comes_after_the_answer_that_calls_it_whichever_was_told_first() {
+        let event = |(seq, kind, thread): (u64, &str, i64)| Event {
+            kind: kind.into(),
+            seq,
+            thread: Some(thread),
+            data: json!({ "name": "bash", "text": "x" }),
+            v: 1,
+            ts: seq,
+            session: String::new(),
+        };
+        let told = |events: &[(u64, &str, i64)]| {
+            let mut order = InOrder::default();
+            let mut told: Vec<u64> =
+                events.iter().flat_map(|one| order.next(&event(*one))).map(|done| done.seq).collect();
+            told.extend(order.rest().iter().map(|done| done.seq));
+            told
+        };
+        let early = [(1, "model.request", 1), (2, "tool.call", 1), (3, "tool.call", 2), (4, "model.response", 1)];
+        assert_eq!(told(&early), [3, 4, 2]);
+        assert_eq!(told(&[(1, "model.request", 1), (2, "model.response", 1), (3, "tool.call", 1)]), [2, 3]);
+        // An answer that never came holds back nothing for ever.
+        assert_eq!(
+            told(&[(1, "model.request", 1), (2, "tool.call", 1), (3, "model.request", 1), (4, "tool.end", 1)]),
+            [2, 4]
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::doings::doing;
+use super::doings::InOrder;
 use super::read::{Head, Tail};
 use crate::adapters;
 use crate::model::{Crossing, Event, Frame, Hit, HitFrame, Place, Point, Reading, Reason, Stop};
@@ -80,11 +80,12 @@ pub fn occurrences(head: &Head, tell: &mut dyn FnMut(Occurrence) -> bool) -> io:
 pub fn with_calls(head: &Head, tell: &mut dyn FnMut(Occurrence) -> bool) -> io::Result<()> {
     let mut tail = Tail::new(&head.folder);
     let agents = adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents);
+    let mut order = InOrder::default();
     while let Some(events) = tail.read()? {
         for (event, _) in events {
             let goes_on = match event.kind.as_str() {
                 // Where an agent was held is its debugger's doing.
-                _ if agents => doing(&event).is_none_or(&mut *tell),
+                _ if agents => order.next(&event).into_iter().all(&mut *tell),
                 "stopped" => stop(head, &event).is_none_or(&mut *tell),
                 "trace" => hits(head, &event, tell)?,
                 _ => true,
@@ -94,6 +95,7 @@ pub fn with_calls(head: &Head, tell: &mut dyn FnMut(Occurrence) -> bool) -> io::
             }
         }
     }
+    order.rest().into_iter().all(tell);
     Ok(())
 }
 

@@ -110,6 +110,24 @@ impl Desk {
         self.ok(&words)
     }
 
+    /// What a message of the conversation says, and what came of its tools.
+    fn said(&self, at: u64) -> Vec<String> {
+        let print = |path: &str| -> Option<Value> {
+            let (code, text) = self.ask(&["--json", "print", "--full", "--", path]);
+            let told = serde_json::from_str::<Value>(&text).ok().filter(|_| code == 0);
+            Some(told?["result"]["values"][0]["value"].take()).filter(|value| value["text"].is_string())
+        };
+        let text = |value: Value| serde_json::from_str::<String>(value["text"].as_str()?).ok();
+        let content = print(&format!("messages[{at}].content")).unwrap();
+        if content["type"] == "text" {
+            return text(content).into_iter().collect();
+        }
+        let count = content["children"].as_array().map_or(0, Vec::len);
+        let paths =
+            (0..count).flat_map(|part| ["text", "output"].map(|of| format!("messages[{at}].content[{part}].{of}")));
+        paths.filter_map(|path| text(print(&path)?)).collect()
+    }
+
     /// Requests of the loop itself: they offer tools.
     fn requests(&self) -> Vec<Request> {
         self.model.requests().into_iter().filter(|request| !request.tools().is_empty()).collect()
@@ -144,19 +162,6 @@ fn count(request: &Request, text: &str) -> usize {
     request.text().matches(text).count()
 }
 
-/// What the messages of a conversation say, and what came of their tools.
-fn texts(messages: &[Value]) -> Vec<&str> {
-    messages
-        .iter()
-        .flat_map(|message| match &message["content"] {
-            Value::Array(blocks) => {
-                blocks.iter().flat_map(|block| [&block["text"], &block["output"]]).filter_map(Value::as_str).collect()
-            }
-            content => content.as_str().into_iter().collect::<Vec<_>>(),
-        })
-        .collect()
-}
-
 /// One run: an edit, a step, a look, a message, a cancelled tool.
 fn steered(agent: &'static Agent) {
     let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
@@ -176,8 +181,7 @@ fn steered(agent: &'static Agent) {
     has(&desk.ok(&["print", "messages[-1]"]), &["edited-42"]);
     let known = desk.json(&["inspect", "messages"])["value"].clone();
     assert_eq!(known["exact"], true, "{known}");
-    let shown = desk.json(&["print", "messages", "--full"])["values"][0]["value"]["text"].clone();
-    let shown: Vec<Value> = serde_json::from_str(shown.as_str().unwrap()).unwrap();
+    let shown: Vec<String> = (0..known["count"].as_u64().unwrap()).flat_map(|at| desk.said(at)).collect();
     has(&desk.ok(&["inject", "user", "mind", "the", "gap"]), &["it is put in"]);
     let stop = desk.ok(&["continue", "--wait", "80s"]);
     has(&stop, &["stopped: breakpoint 1 (hit 2)", "echo two > two.txt"]);
@@ -185,10 +189,12 @@ fn steered(agent: &'static Agent) {
     assert_eq!(requests.len(), 2);
     has(&requests[1].answers()[0].text, &["edited-42"]);
     // What was shown of the conversation is what the model has read of it.
-    let (read, said) = (requests[1].text(), texts(&shown));
-    assert!(said.iter().any(|text| text.contains("Say hello.")) && said.iter().any(|text| text.contains("edited-42")));
-    for text in said {
-        assert!(read.contains(text), "{text:?} is shown, and was not sent:\n{read}");
+    let read = requests[1].text();
+    assert!(
+        shown.iter().any(|text| text.contains("Say hello.")) && shown.iter().any(|text| text.contains("edited-42"))
+    );
+    for text in shown {
+        assert!(read.contains(&text), "{text:?} is shown, and was not sent:\n{read}");
     }
     assert_eq!(count(&requests[1], "[debugger] mind the gap"), 1, "{}", requests[1].body);
     // The tool does not run, and the model reads why.
