@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -18,6 +18,7 @@ const PAGES: [&str; 16] = [
     "docs/targets.md",
     "docs/trace.md",
     "docs/agents.md",
+    "docs/agent-bridge.md",
     "plugin/skills/bugeye/SKILL.md",
     "plugin/skills/bugeye/references/commands.md",
     "plugin/skills/bugeye/references/mcp.md",

@@ -265,7 +265,14 @@ impl Broker {
             if let Ok(value) = self.state.root(name, thread, ask)
                 && !value.is_null()
             {
-                let value = if *name == "last_message" { preview(&value) } else { value };
+                let value = match *name {
+                    "last_message" => preview(&value),
+                    "context" => ["messages", "tools", "tokens_estimated"]
+                        .iter()
+                        .map(|part| (*part, value[*part].clone()))
+                        .collect(),
+                    _ => value,
+                };
                 locals.insert((*name).into(), value);
             }
         }
