@@ -296,6 +296,29 @@ fn ended(agent: &'static Agent) {
     lacks(&json!(desk.events("tool.end")).to_string(), &["echo one"]);
 }
 
+/// The daemon is killed while the agent is held: what was held happens, and the agent comes to its end by itself.
+fn outlives(agent: &'static Agent) {
+    let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
+    let place = format!("tool:{}", tool(agent));
+    has(&desk.run(&["--break", &place]), &["stopped: breakpoint 1 (hit 1)", "echo one > one.txt"]);
+    let daemon = desk.json(&["daemon", "status"])["pid"].as_i64().unwrap();
+    let daemon = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
+    rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
+    until("the agent goes on and comes to its end", || {
+        let left = desk.world.bug.processes();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    });
+    assert!(desk.left_behind("one.txt") && desk.left_behind("two.txt"));
+    assert_eq!(desk.requests().len(), 3);
+    // The next daemon ends the record.
+    desk.ok(&["daemon", "start"]);
+    until("its record ends", || {
+        let end = desk.ok(&["events", "-s", "last", "-f", "session.end"]);
+        if end.contains("session.end: lost") { Ok(()) } else { Err(end) }
+    });
+    desk.is_as_before();
+}
+
 macro_rules! for_each_agent {
     ($($module:ident $agent:ident)*) => {$(
         mod $module {
@@ -310,6 +333,10 @@ macro_rules! for_each_agent {
             #[test]
             fn is_answered_and_ended() {
                 super::ended(&super::$agent);
+            }
+            #[test]
+            fn outlives_its_debugger() {
+                super::outlives(&super::$agent);
             }
         }
     )*};
