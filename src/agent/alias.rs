@@ -5,7 +5,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::breaks::WORDS;
 use super::gate::Note;
+use crate::render::quoted;
 
 /// Names of events elsewhere, and ours.
 const EVENTS: [(&str, &str); 22] = [
@@ -133,7 +135,16 @@ pub fn command(verb: &str, fields: &Map<String, Json>) -> Option<Result<Vec<Stri
         })
     };
     Some(match verb {
-        "inspect" => Ok(vec!["inspect".into(), text(&["what"]).unwrap_or_else(|| "all".into())]),
+        "inspect" => Ok(match text(&["what"]).as_deref() {
+            Some("stack") => vec!["backtrace".into()],
+            Some("threads") => vec!["threads".into()],
+            Some("breakpoints") => vec!["breaks".into()],
+            what => {
+                let mut words = vec!["inspect".to_string(), what.unwrap_or("all").into()];
+                words.extend(text(&["last"]).map(|last| format!("--last={last}")));
+                words
+            }
+        }),
         "inject" | "inject_message" => match text(&["content", "text", "message"]) {
             // What follows is text, whatever it begins with.
             Some(said) => {
@@ -153,29 +164,43 @@ pub fn command(verb: &str, fields: &Map<String, Json>) -> Option<Result<Vec<Stri
     })
 }
 
-/// A breakpoint in an agent, as its place is typed here: `tool:write_file`, `iteration:5`, `pattern:rm -rf`. None for one
-/// in a program.
-pub fn breakpoint(fields: &Map<String, Json>) -> Option<Result<String, String>> {
-    let on = fields.get("on").or(fields.get("kind")).and_then(Json::as_str)?;
+/// A breakpoint in an agent, as its place is typed here: `tool:write_file`, `iteration:5`, `pattern:rm -rf`.
+pub fn breakpoint(fields: &Map<String, Json>) -> Result<String, String> {
+    let on = fields.get("on").and_then(Json::as_str).unwrap_or_default();
     let (names, needed): (&[&str], bool) = match on {
-        "tool" => (&["name", "tool", "condition"], true),
+        "tool" | "after" => (&["name", "tool", "condition"], true),
         "iteration" => (&["count", "iteration", "n", "condition"], true),
         "pattern" => (&["regex", "pattern", "condition"], true),
         "file" => (&["path", "file", "condition"], true),
         "cost" => (&["usd", "cost", "condition"], true),
-        "model" | "error" | "denied" | "subagent" | "stop" | "prompt" | "compact" => (&["name"], false),
-        _ => return None,
+        "tokens" => (&["tokens", "count", "condition"], true),
+        "model" | "error" | "denied" | "subagent" | "stop" | "prompt" => (&["name"], false),
+        _ => {
+            let kinds: Vec<&str> = WORDS.iter().map(|word| word.trim_end_matches(':')).collect();
+            return Err(format!("an agent has no breakpoint on {}; there are: {}", quoted(on), kinds.join(", ")));
+        }
     };
     let value = names.iter().find_map(|name| match fields.get(*name)? {
         Json::String(text) if !text.is_empty() => Some(text.clone()),
         Json::Number(number) => Some(number.to_string()),
         _ => None,
     });
-    Some(match value {
+    match value {
         Some(value) => Ok(format!("{on}:{value}")),
-        None if needed => Err(format!("a breakpoint on a {on} needs a `{}`", names[0])),
+        None if needed => Err(format!("a breakpoint on `{on}` needs a `{}`", names[0])),
         None => Ok(on.to_string()),
-    })
+    }
+}
+
+/// When such a breakpoint holds, where that is not always: `input` is a pattern for the tool's input, `thread` whose it is.
+#[must_use]
+pub fn condition(fields: &Map<String, Json>) -> Option<String> {
+    let text = |name: &str| fields.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
+    let own = text("if").map(str::to_string);
+    let input = text("input").map(|pattern| format!("tool_input ~ {}", json!(pattern)));
+    let thread = text("thread").filter(|thread| *thread != "*").map(|thread| format!("thread == {}", json!(thread)));
+    let all: Vec<String> = [own, input, thread].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(" && "))
 }
 
 #[cfg(test)]
@@ -235,6 +260,8 @@ mod tests {
         let words = |verb: &str, data: Json| command(verb, &fields(&data)).unwrap().map(|words| words.join(" "));
         assert_eq!(words("inspect", json!({ "what": "messages" })).unwrap(), "inspect messages");
         assert_eq!(words("inspect", json!({})).unwrap(), "inspect all");
+        assert_eq!(words("inspect", json!({ "what": "messages", "last": 9 })).unwrap(), "inspect messages --last=9");
+        assert_eq!(words("inspect", json!({ "what": "stack" })).unwrap(), "backtrace");
         let inject = words("inject_message", json!({ "role": "user", "content": "--x y" }));
         assert_eq!(inject.unwrap(), "inject user -- --x y");
         assert_eq!(
@@ -254,12 +281,29 @@ mod tests {
             (json!({ "on": "pattern", "regex": "rm -rf" }), "pattern:rm -rf"),
             (json!({ "on": "file", "path": "src/**", "op": "write" }), "file:src/**"),
             (json!({ "on": "cost", "usd": 2.5 }), "cost:2.5"),
+            (json!({ "on": "tokens", "count": 1000 }), "tokens:1000"),
             (json!({ "on": "error" }), "error"),
         ] {
-            assert_eq!(breakpoint(&fields(&data)).unwrap().unwrap(), place);
+            assert_eq!(breakpoint(&fields(&data)).unwrap(), place);
         }
-        assert!(breakpoint(&fields(&json!({ "on": "tool" }))).unwrap().unwrap_err().contains("`name`"));
-        assert!(breakpoint(&fields(&json!({ "on": "line", "place": "x:1" }))).is_none());
-        assert!(breakpoint(&fields(&json!({ "place": "x:1" }))).is_none());
+        assert!(breakpoint(&fields(&json!({ "on": "tool" }))).unwrap_err().contains("`name`"));
+        let unknown = breakpoint(&fields(&json!({ "on": "moon" }))).unwrap_err();
+        assert!(unknown.contains("no breakpoint on moon; there are: tool, after, iteration"), "{unknown}");
+        // Each that is told of can be set.
+        for word in WORDS {
+            let on = word.trim_end_matches(':');
+            let data = json!({ "on": on, "name": "x", "count": 5, "regex": "x", "path": "x", "usd": 1 });
+            let place = breakpoint(&fields(&data)).unwrap();
+            crate::agent::breaks::On::parse(&place).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_breakpoint_may_have_conditions() {
+        assert_eq!(condition(&fields(&json!({ "name": "bash", "thread": "*" }))), None);
+        let all =
+            condition(&fields(&json!({ "if": "iteration > 2", "input": "a\"b && c", "thread": "main" }))).unwrap();
+        assert_eq!(all, r#"iteration > 2 && tool_input ~ "a\"b && c" && thread == "main""#);
+        crate::agent::path::Condition::parse(&all).unwrap();
     }
 }

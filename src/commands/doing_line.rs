@@ -146,22 +146,38 @@ fn of(kind: &str, data: &Json) -> Option<String> {
     })
 }
 
+fn is_agent(head: &Head) -> bool {
+    adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents)
+}
+
+/// Whether another event says the same of an agent, for whoever watches it live: that it runs or stands is said by
+/// `continued` and `stopped`, that something was set by `edited`.
+#[must_use]
+pub fn is_said_twice(head: &Head, event: &Event) -> bool {
+    let state = || matches!(text(&event.data, "state"), Some("running" | "stopped"));
+    let twice = match event.kind.as_str() {
+        "state" => state(),
+        "eval" => event.data.get("set").is_some(),
+        _ => false,
+    };
+    twice && is_agent(head)
+}
+
 /// What can be answered where an agent is held, for whoever watches; none for other events.
 #[must_use]
 pub fn choices(head: &Head, event: &Event) -> Option<String> {
-    let agents = adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents);
-    if event.kind != "stopped" || !agents {
+    if event.kind != "stopped" || !is_agent(head) {
         return None;
     }
     let stop: Stop = serde_json::from_value(event.data.clone()).ok()?;
     let gate = stop.frames.first()?.function.as_str();
     let can = match gate {
         _ if gate.starts_with("before tool ") => {
-            "continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE, step"
+            "continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE, inject user TEXT, step"
         }
         _ if gate.starts_with("after tool ") => "continue, set tool_output VALUE, inject user TEXT, step",
         "before model call" => "continue, inject user TEXT, answer TEXT, inspect messages, step",
-        "before prompt" => "continue, cancel --reason TEXT, set prompt TEXT, step",
+        "before prompt" => "continue, cancel --reason TEXT, set prompt TEXT, inject user TEXT, step",
         "before the turn ends" => "continue, inject user TEXT (it goes on with that), step",
         _ => return None,
     };
