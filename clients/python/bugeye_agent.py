@@ -38,9 +38,7 @@ class _Socket:
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(5)
         self._socket.connect(path)
-        self._socket.settimeout(None)
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -187,19 +185,15 @@ class Debugger:
         self.close()
 
 
-def connect(agent: str, version: str = "", model: Optional[str] = None, transport: str = "auto") -> Debugger:
-    """Finds the debugger that started this agent; without one, everything proceeds.
-
-    `transport` is `socket`, `files` or `auto`: what the environment names, the socket first.
-    """
+def connect(agent: str, version: str = "", model: Optional[str] = None) -> Debugger:
+    """Finds the debugger that started this agent, by a socket or by files; without one, everything proceeds."""
     path, token, folder, fail = (os.environ.get("BUGEYE_AGENT_" + name) for name in ("SOCKET", "TOKEN", "DIR", "FAIL"))
-    by_socket = bool(path and token) and transport != "files"
-    by_files = bool(folder) and transport != "socket" and not by_socket
+    by_socket = bool(path and token)
     try:
-        found = _Socket(path) if by_socket else _Files(folder) if by_files else None
+        found = _Socket(path) if by_socket else _Files(folder) if folder else None
     except OSError:
         found = None
-    debugger = Debugger(found, fail == "closed" and (by_socket or by_files))
+    debugger = Debugger(found, fail == "closed" and bool(by_socket or folder))
     hello = {"v": VERSION, "tap": "sdk", "agent": agent, "version": version, "model": model, "cwd": os.getcwd()}
     if debugger._send("hello", token=token if by_socket else None, **hello):
         threading.Thread(target=debugger._read, args=(found,), daemon=True).start()

@@ -4,7 +4,7 @@
 //! and changes nothing, so an agent can always make them. `docs/agent-bridge.md` in Bugeye's repository is the contract.
 //!
 //! ```ignore
-//! let bug = bugeye_agent::connect("my-agent", "1.0", Transport::Auto);
+//! let bug = bugeye_agent::connect("my-agent", "1.0");
 //! let answer = bug.gate("before_tool", json!({ "name": "bash", "value": { "command": "ls" }, "span": "call_1" }));
 //! if answer.verdict == "deny" { … }
 //! ```
@@ -36,15 +36,6 @@ pub struct Answer {
     pub inject: Vec<(String, String)>,
 }
 
-/// How to reach the debugger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// What the environment names, the socket first.
-    Auto,
-    Socket,
-    Files,
-}
-
 /// The way to the debugger. Any thread may ask; each waits for its own answer.
 #[derive(Debug)]
 pub struct Debugger {
@@ -60,11 +51,10 @@ enum Writer {
     Files(File),
 }
 
-/// Finds the debugger that started this agent; without one, everything proceeds.
-pub fn connect(agent: &str, version: &str, transport: Transport) -> Debugger {
+/// Finds the debugger that started this agent, by a socket or by files; without one, everything proceeds.
+pub fn connect(agent: &str, version: &str) -> Debugger {
     let variable = |name: &str| std::env::var(format!("BUGEYE_AGENT_{name}")).ok().filter(|value| !value.is_empty());
-    let socket = variable("SOCKET").zip(variable("TOKEN")).filter(|_| transport != Transport::Files);
-    let folder = variable("DIR").filter(|_| transport != Transport::Socket);
+    let (socket, folder) = (variable("SOCKET").zip(variable("TOKEN")), variable("DIR"));
     let fail_closed = variable("FAIL").as_deref() == Some("closed") && (socket.is_some() || folder.is_some());
     let debugger = Debugger { to: Arc::default(), waiting: Arc::default(), fail_closed, count: AtomicU64::new(0) };
     let mut hello = json!({ "v": VERSION, "type": "hello", "tap": "sdk", "agent": agent, "version": version });

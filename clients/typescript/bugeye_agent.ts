@@ -186,13 +186,11 @@ export class Debugger {
   }
 }
 
-/** Finds the debugger that started this agent; without one, everything proceeds. */
-export async function connect(about: { agent: string; version?: string; model?: string; transport?: "auto" | "socket" | "files" }): Promise<Debugger> {
-  const { transport = "auto", ...said } = about;
+/** Finds the debugger that started this agent, by a socket or by files; without one, everything proceeds. */
+export async function connect(about: { agent: string; version?: string; model?: string }): Promise<Debugger> {
   const { BUGEYE_AGENT_SOCKET: path, BUGEYE_AGENT_TOKEN: token, BUGEYE_AGENT_DIR: folder, BUGEYE_AGENT_FAIL: fail } = process.env;
-  const hello = { ...said, cwd: process.cwd() };
-  const bug = (): Debugger => new Debugger(fail === "closed");
-  if (path && token && transport !== "files") return bug().open((take, lost) => bySocket(path, take, lost), { ...hello, token });
-  if (folder && transport !== "socket") return bug().open((take, lost) => byFiles(folder, take, lost), hello);
+  const hello = { ...about, cwd: process.cwd() };
+  if (path && token) return new Debugger(fail === "closed").open((take, lost) => bySocket(path, take, lost), { ...hello, token });
+  if (folder) return new Debugger(fail === "closed").open((take, lost) => byFiles(folder, take, lost), hello);
   return new Debugger();
 }

@@ -7,6 +7,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::breaks::WORDS;
 use super::gate::Note;
+use crate::glob::is_like;
+use crate::model::Event;
 use crate::render::quoted;
 
 /// Names of events elsewhere, and ours.
@@ -68,10 +70,25 @@ pub fn kind(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn recorded_as(name: &str) -> Option<&'static str> {
     match name {
-        // What `inspect` answers is the result of that command.
-        "state_snapshot" => Some("command.result"),
+        // Less than a type: see below.
+        "breakpoint_hit" => Some("breakpoint_hit"),
+        "step_complete" => Some("step_complete"),
+        "state_snapshot" => Some("state_snapshot"),
         "checkpoint_created" | "branch_created" | "branch_switched" => None,
         _ => kind(name),
+    }
+}
+
+/// Whether an event of a record is one that is asked for, by a type with `*` and `?`, or by a name from elsewhere that
+/// stands for some events of a type.
+#[must_use]
+pub fn is_asked(name: &str, event: &Event) -> bool {
+    let (kind, data) = (event.kind.as_str(), &event.data);
+    match name {
+        "breakpoint_hit" => kind == "stopped" && data["reason"]["breakpoint"].is_object(),
+        "step_complete" => kind == "stopped" && (data["reason"] == "step" || data["reason"] == "reached"),
+        "state_snapshot" => kind == "command.result" && data["name"] == "inspect",
+        _ => is_like(name, kind),
     }
 }
 
@@ -253,6 +270,34 @@ mod tests {
         }
         assert!(event("nonsense", &mut Map::new()).is_none());
         assert_eq!(event("paused", &mut Map::new()).unwrap().kind, "stopped");
+    }
+
+    #[test]
+    fn names_from_elsewhere_choose_events() {
+        let event = |kind: &str, data: Json| Event {
+            v: 1,
+            seq: 1,
+            ts: 0,
+            session: "x".into(),
+            thread: None,
+            kind: kind.into(),
+            data,
+        };
+        let step = event("stopped", json!({ "reason": "step" }));
+        let hit = event("stopped", json!({ "reason": { "breakpoint": { "ids": [1], "hit": 1 } } }));
+        let inspected = event("command.result", json!({ "name": "inspect" }));
+        let set = event("command.result", json!({ "name": "set" }));
+        let all = [&step, &hit, &inspected, &set];
+        for (name, expected) in [
+            ("paused", [true, true, false, false]),
+            ("step_complete", [true, false, false, false]),
+            ("breakpoint_hit", [false, true, false, false]),
+            ("command_response", [false, false, true, true]),
+            ("state_snapshot", [false, false, true, false]),
+        ] {
+            let asked = recorded_as(name).unwrap();
+            assert_eq!(all.map(|event| is_asked(asked, event)), expected, "{name}");
+        }
     }
 
     #[test]

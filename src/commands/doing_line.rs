@@ -86,7 +86,9 @@ fn of(kind: &str, data: &Json) -> Option<String> {
                 None => "done",
             };
             let output = shown("output").filter(|text| !text.is_empty()).map(|text| format!(": {text}"));
-            format!("{} {how}{took}{}", name()?, output.unwrap_or_default())
+            // Where the output comes in an event of its own, the call's id says whose it is.
+            let name = name().or_else(|| text(data, "id").map(quoted))?;
+            format!("{name} {how}{took}{}", output.unwrap_or_default())
         }
         "tool.denied" => {
             let what = if is("run") { "the run".into() } else { name().or_else(point)? };
@@ -129,6 +131,11 @@ fn of(kind: &str, data: &Json) -> Option<String> {
         "injected" => {
             let place = point().map(|point| format!(", {point}")).unwrap_or_default();
             format!("{} as {}, by {}{place}", said("text")?, shown("role")?, shown("actor")?)
+        }
+        // Who was answered for is named by the call's id.
+        "edited" if data.get("id").is_some() => {
+            let who = name().unwrap_or_else(|| "the model".into());
+            format!("{who} was not asked, the debugger answered: {}", plain(data.get("value")?, MAX_TEXT))
         }
         "edited" => {
             let name = name().map(|name| format!(" of {name}")).unwrap_or_default();
@@ -214,6 +221,7 @@ mod tests {
             ),
             ("tool.end", json!({ "name": "Bash", "ok": false, "output": { "code": 1 } }), r#"Bash failed: {"code":1}"#),
             ("tool.end", json!({ "name": "Bash", "output": "" }), "Bash done"),
+            ("tool.end", json!({ "output": "x", "id": "t1" }), "t1 done: x"),
             (
                 "tool.denied",
                 json!({ "name": "Bash", "by": "debugger", "reason": "[debugger] no" }),
@@ -252,6 +260,16 @@ mod tests {
                 "edited",
                 json!({ "target": "tool_input", "value": { "command": "ls" } }),
                 "tool_input is now command=\"ls\"",
+            ),
+            (
+                "edited",
+                json!({ "target": "tool_output", "value": "42", "name": "Bash", "id": "c1" }),
+                "Bash was not asked, the debugger answered: 42",
+            ),
+            (
+                "edited",
+                json!({ "target": "model_response", "value": "hi", "name": null, "id": null }),
+                "the model was not asked, the debugger answered: hi",
             ),
             (
                 "edited",

@@ -167,7 +167,7 @@ impl Out {
     fn show(&self, head: &Head, event: &Event, line: &str, to: &mut String) {
         let wanted = match self.patterns.as_slice() {
             [] => !(self.live && is_said_twice(head, event)),
-            patterns => patterns.iter().any(|pattern| is_like(pattern, &event.kind)),
+            patterns => patterns.iter().any(|pattern| alias::is_asked(pattern, event)),
         };
         if !wanted || event.seq <= self.since {
             return;

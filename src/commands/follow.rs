@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::doing_line::{choices, is_said_twice};
 use super::events::{known, patterns};
 use super::{Bare, Group, do_, event_line, find, typed};
+use crate::agent::alias;
 use crate::cli::{Barred, LocalContext, Typist, complaint};
 use crate::failure::Failure;
-use crate::glob::is_like;
 use crate::model::Event;
 use crate::paths::Paths;
 use crate::render::{Page, quoted, quoted_json};
@@ -106,8 +106,10 @@ struct Following {
 impl Following {
     fn go(&mut self) -> io::Result<()> {
         self.greet()?;
-        // Whoever comes to one that stands sees where.
-        if let (Some(head), Some((event, line))) = (self.source.head().cloned(), self.source.stopped().cloned()) {
+        // A person who comes to one that stands sees where.
+        if self.screen.is_terminal()
+            && let (Some(head), Some((event, line))) = (self.source.head().cloned(), self.source.stopped().cloned())
+        {
             let mut text = String::new();
             self.show(&head, &event, &line, &mut text);
             self.screen.show(&text)?;
@@ -179,7 +181,7 @@ impl Following {
     fn show(&mut self, head: &Head, event: &Event, line: &str, to: &mut String) {
         let wanted = match self.patterns.as_slice() {
             [] => self.cx.json || !is_said_twice(head, event),
-            patterns => patterns.iter().any(|pattern| is_like(pattern, &event.kind)),
+            patterns => patterns.iter().any(|pattern| alias::is_asked(pattern, event)),
         };
         // What was typed here is seen here.
         let own = event.kind.starts_with("command") && event.data["who"] == self.who.as_str();

@@ -86,10 +86,10 @@ fn more(what: &str, value: &Value) -> Vec<String> {
     let recent = messages["recent"].as_array().map_or(&[][..], Vec::as_slice);
     let count = messages["count"].as_u64().unwrap_or(0);
     if count > recent.len() as u64 {
-        lines.push(format!("{} earlier messages: bugeye inspect messages --last {count}", count - recent.len() as u64));
+        lines.push(format!("all {count} messages: bugeye inspect messages --last {count}"));
     }
     if let Some(message) = recent.iter().rev().find(|message| is_cut(&message["text"])) {
-        lines.push(format!("a message in full: bugeye print messages[{}].content", message["index"]));
+        lines.push(format!("more of a message: bugeye print --full messages[{}].content", message["index"]));
     }
     let gate = &value["gate"];
     if is_cut(&gate["value"]) || brief(&gate["value"]).1 {
@@ -100,13 +100,13 @@ fn more(what: &str, value: &Value) -> Vec<String> {
             "before_prompt" => "prompt",
             _ => "last_message",
         };
-        lines.push(format!("what it is held at in full: bugeye print {name}"));
+        lines.push(format!("more of what it is held at: bugeye print --full {name}"));
     }
     if tools["count"].as_u64().is_some_and(|count| count > 0) {
-        lines.push("a tool in full: bugeye print tools[0]".into());
+        lines.push("more of a tool: bugeye print --full tools[0]".into());
     }
     if what == "system" && is_cut(value) {
-        lines.push("in full: bugeye print system".into());
+        lines.push("more of it: bugeye print --full system".into());
     }
     lines
 }
