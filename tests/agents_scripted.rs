@@ -202,7 +202,7 @@ fn a_line_pauses_it_and_a_line_lets_it_go_on() {
     agents.waits_for("tool.call");
     agents.echo(r#"{"type":"pause","id":"test1","data":{}}"#);
     // A tool that runs can't be held: it takes hold at the next gate.
-    has(agents.answer("test1")["text"].as_str().unwrap(), &["running", "held before its next model or tool call"]);
+    has(agents.answer("test1")["text"].as_str().unwrap(), &["running", "held when its tool is done"]);
     lacks(&agents.kinds().join(" "), &["stopped"]);
     agents.touch("go");
     agents.waits_for("stopped");
@@ -220,7 +220,7 @@ fn commands_pause_step_and_resume_it() {
     let agents = Agents::new();
     agents.run(&["--wait", "0"], &three());
     agents.waits_for("tool.call");
-    has(&agents.ok("pause"), &["running", "held before its next model or tool call"]);
+    has(&agents.ok("pause"), &["running", "held when its tool is done"]);
     agents.touch("go");
     has(&agents.ok("await"), &["stopped: pause in after tool wait_for"]);
     has(&agents.ok("step"), &["stopped: step in before model call", "iteration 2"]);
