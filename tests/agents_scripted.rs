@@ -170,7 +170,7 @@ fn two_at_once_have_records_of_their_own_and_current_is_the_newest() {
     agents.run(&["--wait", "0"], &three());
     let second = fs::read_link(agents.current()).unwrap();
     assert_ne!(first, second);
-    has(&agents.ok("sessions"), &["s1: running", "s2: running", "scripted_agent.py", "[via agent]"]);
+    has(&agents.ok("sessions"), &["s1: running", "s2: running", "scripted_agent", "[via agent]"]);
     for record in [&first, &second] {
         until("it is in its tool", || {
             let events = events(&agents.records().join(record));
@@ -202,7 +202,7 @@ fn a_line_pauses_it_and_a_line_lets_it_go_on() {
     agents.waits_for("tool.call");
     agents.echo(r#"{"type":"pause","id":"test1","data":{}}"#);
     // A tool that runs can't be held: it takes hold at the next gate.
-    has(agents.answer("test1")["text"].as_str().unwrap(), &["running", "held before its next model or tool call"]);
+    has(agents.answer("test1")["text"].as_str().unwrap(), &["running", "held when its tool is done"]);
     lacks(&agents.kinds().join(" "), &["stopped"]);
     agents.touch("go");
     agents.waits_for("stopped");
@@ -220,7 +220,7 @@ fn commands_pause_step_and_resume_it() {
     let agents = Agents::new();
     agents.run(&["--wait", "0"], &three());
     agents.waits_for("tool.call");
-    has(&agents.ok("pause"), &["running", "held before its next model or tool call"]);
+    has(&agents.ok("pause"), &["running", "held when its tool is done"]);
     agents.touch("go");
     has(&agents.ok("await"), &["stopped: pause in after tool wait_for"]);
     has(&agents.ok("step"), &["stopped: step in before model call", "iteration 2"]);
@@ -229,8 +229,111 @@ fn commands_pause_step_and_resume_it() {
     assert_eq!((agents.file("ran").is_some(), agents.file("written")), (true, None));
     has(&agents.say("1", &json!({ "type": "step" })), &["stopped: step in before model call", "iteration 4"]);
     has(&agents.ok("finish"), &["stopped: step in before the turn ends"]);
-    has(&agents.ok("events --filter step_complete"), &["stopped: step", "before the turn ends"]);
+    let steps = agents.ok("events --filter step_complete");
+    has(&steps, &["stopped: step", "before the turn ends"]);
+    lacks(&steps, &["stopped: pause"]);
     has(&agents.ok("continue"), &["exited: code 0"]);
+}
+
+/// Each unit a step can have, by a line.
+#[test]
+fn it_is_stepped_by_any_unit() {
+    let agents = Agents::new();
+    agents.run(&["--break", "iteration:1"], &three().replace("wait_for", "read_file"));
+    let step = |id: &str, unit: &str| agents.say(id, &json!({ "type": "step", "data": { "unit": unit } }));
+    has(&step("1", "tool"), &["before tool read_file", "iteration 1"]);
+    // There is no other in this iteration: it ends there.
+    has(&step("2", "tool"), &["before model call", "iteration 2"]);
+    has(&step("3", "tool"), &["before tool bash", "iteration 2"]);
+    assert_eq!(agents.file("ran"), None);
+    has(&step("4", "model"), &["before model call", "iteration 3"]);
+    has(&step("5", "iteration"), &["before model call", "iteration 4"]);
+    assert_eq!(agents.file("written").as_deref(), Some("x"));
+    has(&step("6", "turn"), &["before the turn ends"]);
+    has(&agents.ok("continue"), &["exited: code 0"]);
+}
+
+/// Of two that are held, the one that is named goes on, by a word and by a line.
+#[test]
+fn commands_go_to_the_session_that_is_meant() {
+    let agents = Agents::new();
+    let steps = |name: &str| script(&[json!({ "tools": [bash(&format!("echo > {name}"))] })]);
+    for name in ["one", "two", "three"] {
+        has(&agents.run(&["--break", "tool:bash"], &steps(name)), &["before tool bash"]);
+    }
+    has(&agents.ok("-s s1 print tool_input.command"), &["echo > one"]);
+    has(&agents.ok("-s s2 continue"), &["exited: code 0 [s2"]);
+    let made = || ["one", "two", "three"].map(|name| agents.file(name).is_some());
+    assert_eq!(made(), [false, true, false]);
+    // The link is to the third.
+    has(&agents.say("r", &json!({ "type": "resume" })), &["exited: code 0 [s3"]);
+    assert_eq!(made(), [false, true, true]);
+    let index = || -> Value {
+        serde_json::from_str(&fs::read_to_string(agents.records().join("index.json")).unwrap()).unwrap()
+    };
+    until("the list is up to date", || {
+        let index = index();
+        let state = |alias: &str| {
+            let sessions = index["sessions"].as_array().unwrap();
+            sessions.iter().find(|one| one["alias"] == alias).map(|one| one["state"].clone())
+        };
+        let states = ["s1", "s2", "s3"].map(state);
+        if states == [Some(json!("live")), Some(json!("ended")), Some(json!("ended"))] {
+            Ok(())
+        } else {
+            Err(format!("{states:?}"))
+        }
+    });
+    has(&agents.ok("-s s1 continue"), &["exited: code 0 [s1"]);
+    assert_eq!(made(), [true; 3]);
+}
+
+/// A line is carried out once, and what came of it is an event that can be found by its id.
+#[test]
+fn each_line_is_answered_once() {
+    let agents = Agents::new();
+    agents.run(&["--break", "tool:bash"], &script(&[json!({ "tools": [bash("echo x >> x")] })]));
+    for id in ["a", "b"] {
+        has(&agents.say(id, &json!({ "type": "inspect", "data": { "what": "usage" } })), &["tokens: 15"]);
+    }
+    let answer = agents.answer("a");
+    assert_eq!(answer["result"]["value"]["tokens"], 15, "{answer}");
+    assert_eq!((&answer["result"]["paused"], &answer["result"]["session"]), (&json!(true), &json!("s1")));
+    has(&agents.say("c", &json!({ "type": "resume" })), &["exited: code 0"]);
+    let results = agents.events().into_iter().filter(|event| event["type"] == "command.result");
+    let ids: Vec<String> = results.filter_map(|event| Some(event["data"]["id"].as_str()?.to_string())).collect();
+    assert_eq!(ids, ["a", "b", "c"]);
+    for filter in ["command_response", "command_executed"] {
+        let text = agents.ok(&format!("-s s1 events --filter {filter}"));
+        has(&text, &["inbox:a inspect: ok", "inbox:b inspect: ok", "inbox:c continue: ok"]);
+        lacks(&text, &["tool.call", "stopped"]);
+    }
+    assert_eq!(agents.file("x").as_deref(), Some("x\n"));
+}
+
+/// What is left out of a picture is said, with the command that shows it.
+#[test]
+fn a_picture_is_bounded_and_says_how_to_see_more() {
+    let agents = Agents::new();
+    let long = "x".repeat(50_000);
+    let command = format!("echo {long}");
+    let steps = [json!({ "text": long, "tools": [bash("true")] }), json!({ "tools": [bash(&command)] })];
+    agents.run(&["--break", "pattern:echo"], &script(&steps));
+    let all = agents.ok("inspect all");
+    assert!(all.len() < 5000, "{} bytes", all.len());
+    has(
+        &all,
+        &[
+            "session: s1, held, recorded as ",
+            "characters more)",
+            "more of what it is held at: bugeye print --full tool_input",
+        ],
+    );
+    let messages = agents.ok("inspect messages --last 1");
+    has(&messages, &["count: 3", "all 3 messages: bugeye inspect messages --last 3"]);
+    has(&agents.ok("inspect messages"), &["more of a message: bugeye print --full messages[1].content"]);
+    let whole = agents.bug.json(&["print", "--full", "messages[1].content[0].text"]);
+    assert!(whole.to_string().len() > 10_000, "{} bytes", whole.to_string().len());
 }
 
 #[test]
@@ -253,7 +356,9 @@ fn what_it_has_before_it_is_shown() {
     ] {
         has(&agents.say(&format!("i{}", agents.events().len()), &line), &["prompt: do the work", "iteration: 2"]);
     }
-    has(&agents.ok("events --filter state_snapshot"), &["inspect: ok"]);
+    let pictures = agents.ok("events --filter state_snapshot");
+    has(&pictures, &["inspect: ok"]);
+    lacks(&pictures, &[" run: ok"]);
     has(&agents.ok("print tool_input.command"), &["echo ran > ran; echo from the tool"]);
     has(&agents.ok("print messages[0].content"), &["do the work"]);
     has(&agents.ok("backtrace"), &["before tool bash", "iteration 2", "turn 1: do the work"]);
@@ -275,6 +380,9 @@ fn breakpoints_hold_what_they_are_on() {
     has(&add("2", json!({ "on": "tool", "name": "write_file" })), &["breakpoint 2 tool:write_file: verified"]);
     let flat = json!({ "type": "breakpoint", "action": "add", "on": "pattern", "regex": "ra[n] > ran" });
     has(&agents.say("3", &flat), &["breakpoint 3 pattern:ra[n] > ran: verified"]);
+    // One that is for another input holds nothing.
+    let other = add("other", json!({ "on": "tool", "name": "*", "input": "never [m]et", "thread": "main" }));
+    has(&other, &["breakpoint 4 tool:*", "tool_input ~ \"never [m]et\" && thread == \"main\""]);
     let bad = json!({ "type": "breakpoint", "id": "bad", "data": { "action": "add", "on": "pattern", "regex": "(" } });
     agents.echo(&bad.to_string());
     has(&agents.answer("bad").to_string(), &["regular expression"]);
@@ -320,7 +428,10 @@ fn it_is_changed_cancelled_and_spoken_to_by_lines() {
     assert_eq!(agents.file("two"), None);
     let last = agents.requests().pop().unwrap()["messages"].to_string();
     has(&last, &["[debugger] not that one", "[debugger] --mind the gap"]);
-    has(&agents.ok("events --filter injected,edited,tool.denied"), &["inbox:3 as user", "not that one", "tool_input"]);
+    has(
+        &agents.ok("events --filter injected,edited,tool.denied"),
+        &["as user, by inbox:3", "not that one", "tool_input"],
+    );
 }
 
 #[test]
@@ -335,14 +446,25 @@ fn events_stream_as_they_come_and_are_chosen() {
     assert_eq!(run.code, 0, "{run}");
     has(&run.stdout, &["tool.call: wait_for", "tool.end: wait_for ok", "tool.call: bash", "tool.end: write_file ok"]);
     has(&run.stdout, &["session.end: exited: code 0"]);
-    lacks(&run.stdout, &["model.request", " command", "stopped"]);
+    lacks(&run.stdout, &["model.request", " command:", "stopped"]);
     let all = agents.ok("-s s1 events");
     has(
         &all,
-        &["tap.attached: sdk, scripted", "input.user", "model.request: iteration 1", "model.response: 10 in, 5 out"],
+        &[
+            "tap.attached: sdk, scripted",
+            "input.user",
+            "model.request: iteration 1",
+            "model.response: \"I wait\", 10 + 5 tokens",
+        ],
     );
-    let replayed = agents.ok("-s s1 replay --filter tool_call_start");
-    has(&replayed, &["tool.call: bash"]);
+    // The record again: by its id, by its file, in its pace.
+    let file = agents.current().join("events.jsonl");
+    let file = file.to_str().unwrap();
+    for words in [&["replay", "s1"][..], &["replay", file], &["replay", "--speed", "1000x", file]] {
+        let text = agents.bug.ok(&[words, &["--filter", "tool_call_start,session_end"]].concat());
+        has(&text, &["tool.call: wait_for", "tool.call: bash", "session.end: exited: code 0"]);
+        lacks(&text, &["tool.end"]);
+    }
 }
 
 #[test]
@@ -401,7 +523,11 @@ fn when_the_daemon_is_killed_the_agent_goes_on() {
         until("the tool has run", || if agents.file("x").is_some() { Ok(()) } else { Err("not yet".into()) });
         agents.bug.no_process_left();
         assert!(events(&record).iter().any(|event| event["type"] == "stopped"));
+        // The next daemon lists it as what it is, and keeps what was recorded.
         has(&agents.ok("sessions --all"), &["crashed"]);
+        lacks(&agents.ok("sessions"), &["s1"]);
+        let id = record.file_name().unwrap().to_str().unwrap();
+        has(&agents.bug.ok(&["replay", id]), &["tool.call: bash", "stopped: breakpoint"]);
     }
 }
 

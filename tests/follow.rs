@@ -18,7 +18,10 @@ use std::sync::{Arc, Mutex};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
+use serde_json::json;
+
 use support::fixtures::at;
+use support::scripted::{Language, program};
 use support::{Bug, has, lacks, until};
 
 /// A person at a terminal.
@@ -176,6 +179,45 @@ fn a_program_that_runs_is_stopped_from_the_prompt() {
     person.sees("s1 ended");
     // It was named, so there is nothing more to come.
     person.sees("spin has ended; its events: bugeye events -s ");
+    assert_eq!(person.ends(), Some(0));
+}
+
+/// What a person can do with an agent, typed below what it is about to do.
+#[test]
+fn an_agent_is_answered_where_it_is_held() {
+    let work = tempfile::tempdir().unwrap();
+    let mut bug = Bug::new("python");
+    bug.cwd = work.path().to_path_buf();
+    let file = |name: &str| std::fs::read_to_string(work.path().join(name)).ok();
+    let bash = |name: &str| json!({ "tools": [{ "name": "bash", "input": { "command": format!("echo > {name}") } }] });
+    let steps = json!({ "turns": [{ "prompt": "do it", "steps": [bash("one"), bash("two"), bash("three")] }] });
+    let (agent, script) = (program(Language::Python), steps.to_string());
+    let agent = agent.iter().chain([&script]).map(String::as_str);
+    bug.ok(&["run", "--agent", "--break", "tool:bash", "--"].into_iter().chain(agent).collect::<Vec<_>>());
+    let mut person = Person::new(&bug, &["follow"]);
+    // Where it stands is told, though that was before.
+    person.sees("s1 stopped: breakpoint 1 (hit 1) in before tool bash");
+    person.sees("\n  held; type one of: continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE");
+    person.types("set tool_input.command 'echo changed > one'\r");
+    person.sees(r#"s1 edited: tool_input is now command="echo changed > one""#);
+    assert_eq!(file("one"), None);
+    person.types("inject user mind the gap\r");
+    person.sees("\nit is put in when the agent goes on\n");
+    person.types("continue\r");
+    person.sees("s1 tool.end: bash ok in ");
+    person.sees("s1 injected: \"[debugger] mind the gap\" as user, by follow:");
+    // What can be typed is the last that is said, below the report.
+    person.sees("stack: before tool bash < iteration 2 < turn 1: do it\n  held; type one of: continue, ");
+    assert_eq!((file("one").as_deref(), file("two")), (Some("changed\n"), None));
+    person.types("cancel --reason 'not that'\r");
+    person.sees("s1 tool.denied: bash by debugger: [debugger] not that");
+    person.sees("note: cancelled: bash\n  held; type one of: ");
+    person.types("answer 'made up'\r");
+    person.sees("s1 edited: bash was not asked, the debugger answered: made up");
+    person.sees("s1 session.end: exited: code 0");
+    assert_eq!((file("two"), file("three")), (None, None));
+    lacks(&person.screen(), &["state: running", "state: stopped", "s1 eval:"]);
+    person.types("quit\r");
     assert_eq!(person.ends(), Some(0));
 }
 

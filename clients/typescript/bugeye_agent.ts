@@ -8,11 +8,10 @@
 //     const answer = await bug.gate("before_tool", { name: "bash", value: { command: "ls" }, span: "call_1" });
 //     if (answer.verdict === "deny") …
 
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import * as fs from "node:fs";
 import * as net from "node:net";
 import { join } from "node:path";
-import { StringDecoder } from "node:string_decoder";
 
 export const VERSION = 1;
 export const MAX_LINE = 16 * 1024 * 1024;
@@ -46,117 +45,73 @@ export type Answer = {
   inject: Message[];
 };
 
-type Line = Record<string, unknown>;
+/** A way for lines: those that come go to `take`, and `lost` is called when there will be none any more. */
+type Transport = { send(data: Buffer): void; close(): Promise<void> };
+type Take = (line: string) => void;
 
-/** A way for lines. `take` gets each that comes, `lost` is called once when there will be none any more. */
-interface Transport {
-  send(line: Line): void;
-  /** While somebody waits the process must not end. */
-  hold(waits: boolean): void;
-  close(): Promise<void>;
-}
-
-async function bySocket(path: string, token: string, take: (text: string) => void, lost: () => void): Promise<Transport> {
-  const socket = net.connect(path);
-  await new Promise<void>((done, failed) => {
-    const late = setTimeout(() => failed(new Error("the debugger does not answer")), 5000);
-    socket.once("connect", () => (clearTimeout(late), done()));
-    socket.once("error", (error) => (clearTimeout(late), failed(error)));
-  }).catch((error) => (socket.destroy(), Promise.reject(error)));
-  split(socket, take);
-  socket.on("error", () => {});
-  socket.once("close", lost);
-  socket.unref();
-  return {
-    send: (line) => void socket.write(JSON.stringify(line.type === "hello" ? { ...line, token } : line) + "\n"),
-    hold: (waits) => void (waits ? socket.ref() : socket.unref()),
-    close: () => new Promise((done) => socket.destroyed ? done() : socket.ref().once("close", () => done()).end()),
-  };
-}
-
-function split(socket: net.Socket, take: (text: string) => void): void {
-  const decoder = new StringDecoder("utf8");
+async function bySocket(path: string, take: Take, lost: () => void): Promise<Transport> {
+  const socket = net.connect(path).setEncoding("utf8");
+  await new Promise((done, failed) => socket.once("connect", done).once("error", failed));
   let half = "";
   socket.on("data", (piece) => {
-    const lines = (half + decoder.write(piece as Buffer)).split("\n");
+    const lines = (half + piece).split("\n");
     half = lines.pop() ?? "";
     lines.forEach(take);
   });
+  socket.on("error", () => {}).once("close", lost).unref();
+  return {
+    send: (data) => void socket.write(data),
+    close: () => new Promise((done) => (socket.destroyed ? done() : socket.ref().once("close", () => done()).end())),
+  };
 }
 
-/** The debugger's process and when it began, if it lives. */
-function here(folder: string): string | null {
+/** What the debugger says of itself in the folder, if its process lives. */
+function alive(folder: string): string | null {
   try {
-    const { pid, start } = JSON.parse(fs.readFileSync(join(folder, "debugger.json"), "utf8"));
-    if (!fs.existsSync("/proc/self/stat")) return process.kill(pid, 0) ? `${pid} ${start}` : null;
+    const text = fs.readFileSync(join(folder, "debugger.json"), "utf8");
+    const { pid, start } = JSON.parse(text);
+    if (start === null) return process.kill(pid, 0) ? text : null; // where there is no /proc
     const stat = fs.readFileSync(`/proc/${Number(pid)}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const same = start === null || start === Number(fields[19]);
-    return same && !"ZX".includes(fields[0] ?? "Z") ? `${pid} ${start}` : null;
+    return Number(fields[19]) === start && !"ZX".includes(fields[0] ?? "Z") ? text : null;
   } catch {
     return null;
   }
 }
 
 /** By two files in a folder: we append to events.jsonl, and are answered in commands.jsonl. */
-function byFiles(folder: string, take: (text: string) => void, lost: () => void): Transport {
-  const debuggee = here(folder);
-  if (debuggee === null) throw new Error("no debugger is there");
-  const events = fs.openSync(join(folder, "events.jsonl"), "a+", 0o600);
-  const size = fs.fstatSync(events).size;
-  const last = Buffer.alloc(1);
-  // An earlier agent may have ended in the middle of a line; what is there to read was said to others.
-  if (size > 0 && fs.readSync(events, last, 0, 1, size - 1) === 1 && last[0] !== 10) fs.writeSync(events, "\n");
+function byFiles(folder: string, take: Take, lost: () => void): Transport {
+  const debuggerThere = alive(folder);
+  if (debuggerThere === null) throw new Error("no debugger is there");
+  const events = fs.openSync(join(folder, "events.jsonl"), "a");
   const commands = fs.openSync(join(folder, "commands.jsonl"), "r");
-  let at = fs.fstatSync(commands).size;
-  const decoder = new StringDecoder("utf8");
-  const buffer = Buffer.alloc(64 * 1024);
-  let [half, pause, looked, ended, waits] = ["", 1, Date.now(), false, false];
-  let timer: NodeJS.Timeout | undefined;
+  let at = fs.fstatSync(commands).size; // what is there was said to others
+  let looked = Date.now();
   const look = (): void => {
-    if (ended) return;
-    for (let read; (read = fs.readSync(commands, buffer, 0, buffer.length, at)) > 0; pause = 1) {
-      at += read;
-      const lines = (half + decoder.write(buffer.subarray(0, read))).split("\n");
-      half = lines.pop() ?? "";
-      lines.forEach(take);
-    }
-    if (Date.now() - looked > 200) {
-      looked = Date.now();
-      if (here(folder) !== debuggee) return ended = true, lost();
-    }
-    pause = Math.min(pause * 1.5, 50);
-    timer = setTimeout(look, pause);
-    if (!waits) timer.unref();
+    const piece = Buffer.alloc(Math.max(fs.fstatSync(commands).size - at, 0));
+    const whole = piece.subarray(0, fs.readSync(commands, piece, 0, piece.length, at)).lastIndexOf("\n") + 1;
+    at += whole;
+    if (whole > 0) piece.toString("utf8", 0, whole).split("\n").forEach(take);
+    if (Date.now() - looked < 200) return;
+    looked = Date.now();
+    if (alive(folder) !== debuggerThere) clearInterval(timer), lost();
   };
-  look();
-  return {
-    send: (line) => {
-      const bytes = Buffer.from(JSON.stringify(line) + "\n");
-      for (let done = 0; done < bytes.length; ) done += fs.writeSync(events, bytes, done);
-    },
-    hold: (now) => {
-      [waits, pause] = [now, 1];
-      clearTimeout(timer);
-      look();
-    },
-    close: async () => {
-      ended = true;
-      clearTimeout(timer);
-    },
+  const timer = setInterval(look, 5).unref();
+  const send = (data: Buffer): void => {
+    for (let done = 0; done < data.length; ) done += fs.writeSync(events, data, done);
   };
+  send(Buffer.from("\n")); // who wrote before us may have ended in the middle of a line
+  return { send, close: async () => clearInterval(timer) };
 }
 
 /** The way to the debugger. Several questions may wait at once. */
 export class Debugger {
   #transport: Transport | null = null;
-  #closed: boolean;
+  #failClosed: boolean;
   #waiting = new Map<string, (answer: Answer | null) => void>();
-  #prefix = `${process.pid}-${randomBytes(4).toString("hex")}-`;
-  #count = 0;
 
-  constructor(closed = false) {
-    this.#closed = closed;
+  constructor(failClosed = false) {
+    this.#failClosed = failClosed;
   }
 
   /** Whether a debugger is there. */
@@ -166,18 +121,17 @@ export class Debugger {
 
   /** Asks whether to go on, and waits for the answer, however long that takes. */
   async gate(point: Point, ask: Ask = {}): Promise<Answer> {
-    const id = this.#prefix + String(++this.#count);
+    const id = randomUUID();
+    const awake = setInterval(() => {}, 1 << 30); // while somebody waits the process must not end
     const answer = await new Promise<Answer | null>((answered) => {
       this.#waiting.set(id, answered);
-      if (this.#send({ type: "gate", id, point, powers: ALL_POWERS, ...ask })) this.#transport?.hold(true);
-      else answered(null);
+      if (!this.#send({ type: "gate", id, point, powers: ALL_POWERS, ...ask })) answered(null);
     });
     this.#waiting.delete(id);
-    if (this.#waiting.size === 0) this.#transport?.hold(false);
+    clearInterval(awake);
     if (answer !== null) return answer;
-    const denied = this.#closed && (point === "before_tool" || point === "before_prompt");
-    const reason = denied ? "the debugger is gone, and BUGEYE_AGENT_FAIL is closed" : "";
-    return { verdict: denied ? "deny" : "proceed", reason, inject: [] };
+    if (!this.#failClosed || !["before_tool", "before_prompt"].includes(point)) return { verdict: "proceed", reason: "", inject: [] };
+    return { verdict: "deny", reason: "the debugger is gone, and BUGEYE_AGENT_FAIL is closed", inject: [] };
   }
 
   /** Tells what has happened: `model.response`, `agent.spawn`, … */
@@ -185,68 +139,58 @@ export class Debugger {
     this.#send({ type: "event", event, data, ...more });
   }
 
-  /** Says the last of it, and leaves. */
+  /** Says the last of it, and leaves. Whoever still waits goes on. */
   async close(): Promise<void> {
     const transport = this.#transport;
-    this.#lost();
+    this.#transport = null;
+    for (const answered of this.#waiting.values()) answered(null);
     await transport?.close();
   }
 
   /** @internal */
-  async open(way: (take: (text: string) => void, lost: () => void) => Promise<Transport>, about: Line): Promise<this> {
+  async open(way: (take: Take, lost: () => void) => Transport | Promise<Transport>, about: object): Promise<this> {
     try {
-      this.#transport = await way((text) => this.#take(text), () => this.#lost());
+      this.#transport = await way((text) => this.#take(text), () => void this.close());
       this.#send({ v: VERSION, type: "hello", tap: "sdk", ...about });
     } catch {
-      this.#lost();
+      // Nobody is there.
     }
     return this;
   }
 
-  #send(line: Line): boolean {
+  #send(line: { type: string; point?: Point; [field: string]: unknown }): boolean {
     if (this.#transport === null) return false;
     try {
-      line.pid = process.pid;
-      if (Buffer.byteLength(JSON.stringify(line)) >= MAX_LINE) {
-        const message = `a ${line.point ?? line.type} of more than ${MAX_LINE} bytes was not told`;
+      const data = Buffer.from(JSON.stringify({ ...line, pid: process.pid }) + "\n");
+      if (data.length > MAX_LINE) {
+        const message = `a ${line.point ?? line.type} of ${data.length} bytes was not told`;
         this.#send({ type: "event", event: "log", data: { message } });
         return false;
       }
-      this.#transport.send(line);
+      this.#transport.send(data);
       return true;
     } catch {
-      this.#lost();
+      void this.close();
       return false;
     }
   }
 
   #take(text: string): void {
-    let line: Line;
     try {
-      line = JSON.parse(text);
+      const line = JSON.parse(text);
+      if (!["answer", "error"].includes(line.type)) return;
+      this.#waiting.get(line.id)?.({ verdict: "proceed", reason: "", inject: [], ...line });
     } catch {
-      return;
+      // What is not understood is passed over.
     }
-    const answered = this.#waiting.get(String(line.id));
-    if (line.type !== "answer" && line.type !== "error") return;
-    answered?.({ verdict: "proceed", reason: "", inject: [], ...line } as Answer);
-  }
-
-  #lost(): void {
-    this.#transport = null;
-    for (const answered of this.#waiting.values()) answered(null);
   }
 }
 
-/** Finds the debugger that started this agent; without one, everything proceeds. */
-export async function connect(about: { agent: string; version?: string; model?: string; transport?: "auto" | "socket" | "files" }): Promise<Debugger> {
-  const { transport = "auto", ...rest } = about;
+/** Finds the debugger that started this agent, by a socket or by files; without one, everything proceeds. */
+export async function connect(about: { agent: string; version?: string; model?: string }): Promise<Debugger> {
   const { BUGEYE_AGENT_SOCKET: path, BUGEYE_AGENT_TOKEN: token, BUGEYE_AGENT_DIR: folder, BUGEYE_AGENT_FAIL: fail } = process.env;
-  const socket = path && token && transport !== "files";
-  const files = folder && transport !== "socket";
-  const bug = new Debugger(fail === "closed" && Boolean(socket || files));
-  const said = { ...rest, cwd: process.cwd() };
-  if (socket) return bug.open((take, lost) => bySocket(path, token, take, lost), said);
-  if (files) return bug.open(async (take, lost) => byFiles(folder, take, lost), said);
-  return bug;
+  const hello = { ...about, cwd: process.cwd() };
+  if (path && token) return new Debugger(fail === "closed").open((take, lost) => bySocket(path, take, lost), { ...hello, token });
+  if (folder) return new Debugger(fail === "closed").open((take, lost) => byFiles(folder, take, lost), hello);
+  return new Debugger();
 }

@@ -5,7 +5,11 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::breaks::WORDS;
 use super::gate::Note;
+use crate::glob::is_like;
+use crate::model::Event;
+use crate::render::quoted;
 
 /// Names of events elsewhere, and ours.
 const EVENTS: [(&str, &str); 22] = [
@@ -66,10 +70,25 @@ pub fn kind(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn recorded_as(name: &str) -> Option<&'static str> {
     match name {
-        // What `inspect` answers is the result of that command.
-        "state_snapshot" => Some("command.result"),
+        // Less than a type: see below.
+        "breakpoint_hit" => Some("breakpoint_hit"),
+        "step_complete" => Some("step_complete"),
+        "state_snapshot" => Some("state_snapshot"),
         "checkpoint_created" | "branch_created" | "branch_switched" => None,
         _ => kind(name),
+    }
+}
+
+/// Whether an event of a record is one that is asked for, by a type with `*` and `?`, or by a name from elsewhere that
+/// stands for some events of a type.
+#[must_use]
+pub fn is_asked(name: &str, event: &Event) -> bool {
+    let (kind, data) = (event.kind.as_str(), &event.data);
+    match name {
+        "breakpoint_hit" => kind == "stopped" && data["reason"]["breakpoint"].is_object(),
+        "step_complete" => kind == "stopped" && (data["reason"] == "step" || data["reason"] == "reached"),
+        "state_snapshot" => kind == "command.result" && data["name"] == "inspect",
+        _ => is_like(name, kind),
     }
 }
 
@@ -133,7 +152,16 @@ pub fn command(verb: &str, fields: &Map<String, Json>) -> Option<Result<Vec<Stri
         })
     };
     Some(match verb {
-        "inspect" => Ok(vec!["inspect".into(), text(&["what"]).unwrap_or_else(|| "all".into())]),
+        "inspect" => Ok(match text(&["what"]).as_deref() {
+            Some("stack") => vec!["backtrace".into()],
+            Some("threads") => vec!["threads".into()],
+            Some("breakpoints") => vec!["breaks".into()],
+            what => {
+                let mut words = vec!["inspect".to_string(), what.unwrap_or("all").into()];
+                words.extend(text(&["last"]).map(|last| format!("--last={last}")));
+                words
+            }
+        }),
         "inject" | "inject_message" => match text(&["content", "text", "message"]) {
             // What follows is text, whatever it begins with.
             Some(said) => {
@@ -153,29 +181,43 @@ pub fn command(verb: &str, fields: &Map<String, Json>) -> Option<Result<Vec<Stri
     })
 }
 
-/// A breakpoint in an agent, as its place is typed here: `tool:write_file`, `iteration:5`, `pattern:rm -rf`. None for one
-/// in a program.
-pub fn breakpoint(fields: &Map<String, Json>) -> Option<Result<String, String>> {
-    let on = fields.get("on").or(fields.get("kind")).and_then(Json::as_str)?;
+/// A breakpoint in an agent, as its place is typed here: `tool:write_file`, `iteration:5`, `pattern:rm -rf`.
+pub fn breakpoint(fields: &Map<String, Json>) -> Result<String, String> {
+    let on = fields.get("on").and_then(Json::as_str).unwrap_or_default();
     let (names, needed): (&[&str], bool) = match on {
-        "tool" => (&["name", "tool", "condition"], true),
+        "tool" | "after" => (&["name", "tool", "condition"], true),
         "iteration" => (&["count", "iteration", "n", "condition"], true),
         "pattern" => (&["regex", "pattern", "condition"], true),
         "file" => (&["path", "file", "condition"], true),
         "cost" => (&["usd", "cost", "condition"], true),
-        "model" | "error" | "denied" | "subagent" | "stop" | "prompt" | "compact" => (&["name"], false),
-        _ => return None,
+        "tokens" => (&["tokens", "count", "condition"], true),
+        "model" | "error" | "denied" | "subagent" | "stop" | "prompt" => (&["name"], false),
+        _ => {
+            let kinds: Vec<&str> = WORDS.iter().map(|word| word.trim_end_matches(':')).collect();
+            return Err(format!("an agent has no breakpoint on {}; there are: {}", quoted(on), kinds.join(", ")));
+        }
     };
     let value = names.iter().find_map(|name| match fields.get(*name)? {
         Json::String(text) if !text.is_empty() => Some(text.clone()),
         Json::Number(number) => Some(number.to_string()),
         _ => None,
     });
-    Some(match value {
+    match value {
         Some(value) => Ok(format!("{on}:{value}")),
-        None if needed => Err(format!("a breakpoint on a {on} needs a `{}`", names[0])),
+        None if needed => Err(format!("a breakpoint on `{on}` needs a `{}`", names[0])),
         None => Ok(on.to_string()),
-    })
+    }
+}
+
+/// When such a breakpoint holds, where that is not always: `input` is a pattern for the tool's input, `thread` whose it is.
+#[must_use]
+pub fn condition(fields: &Map<String, Json>) -> Option<String> {
+    let text = |name: &str| fields.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
+    let own = text("if").map(str::to_string);
+    let input = text("input").map(|pattern| format!("tool_input ~ {}", json!(pattern)));
+    let thread = text("thread").filter(|thread| *thread != "*").map(|thread| format!("thread == {}", json!(thread)));
+    let all: Vec<String> = [own, input, thread].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(" && "))
 }
 
 #[cfg(test)]
@@ -231,10 +273,40 @@ mod tests {
     }
 
     #[test]
+    fn names_from_elsewhere_choose_events() {
+        let event = |kind: &str, data: Json| Event {
+            v: 1,
+            seq: 1,
+            ts: 0,
+            session: "x".into(),
+            thread: None,
+            kind: kind.into(),
+            data,
+        };
+        let step = event("stopped", json!({ "reason": "step" }));
+        let hit = event("stopped", json!({ "reason": { "breakpoint": { "ids": [1], "hit": 1 } } }));
+        let inspected = event("command.result", json!({ "name": "inspect" }));
+        let set = event("command.result", json!({ "name": "set" }));
+        let all = [&step, &hit, &inspected, &set];
+        for (name, expected) in [
+            ("paused", [true, true, false, false]),
+            ("step_complete", [true, false, false, false]),
+            ("breakpoint_hit", [false, true, false, false]),
+            ("command_response", [false, false, true, true]),
+            ("state_snapshot", [false, false, true, false]),
+        ] {
+            let asked = recorded_as(name).unwrap();
+            assert_eq!(all.map(|event| is_asked(asked, event)), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn commands_are_words() {
         let words = |verb: &str, data: Json| command(verb, &fields(&data)).unwrap().map(|words| words.join(" "));
         assert_eq!(words("inspect", json!({ "what": "messages" })).unwrap(), "inspect messages");
         assert_eq!(words("inspect", json!({})).unwrap(), "inspect all");
+        assert_eq!(words("inspect", json!({ "what": "messages", "last": 9 })).unwrap(), "inspect messages --last=9");
+        assert_eq!(words("inspect", json!({ "what": "stack" })).unwrap(), "backtrace");
         let inject = words("inject_message", json!({ "role": "user", "content": "--x y" }));
         assert_eq!(inject.unwrap(), "inject user -- --x y");
         assert_eq!(
@@ -254,12 +326,29 @@ mod tests {
             (json!({ "on": "pattern", "regex": "rm -rf" }), "pattern:rm -rf"),
             (json!({ "on": "file", "path": "src/**", "op": "write" }), "file:src/**"),
             (json!({ "on": "cost", "usd": 2.5 }), "cost:2.5"),
+            (json!({ "on": "tokens", "count": 1000 }), "tokens:1000"),
             (json!({ "on": "error" }), "error"),
         ] {
-            assert_eq!(breakpoint(&fields(&data)).unwrap().unwrap(), place);
+            assert_eq!(breakpoint(&fields(&data)).unwrap(), place);
         }
-        assert!(breakpoint(&fields(&json!({ "on": "tool" }))).unwrap().unwrap_err().contains("`name`"));
-        assert!(breakpoint(&fields(&json!({ "on": "line", "place": "x:1" }))).is_none());
-        assert!(breakpoint(&fields(&json!({ "place": "x:1" }))).is_none());
+        assert!(breakpoint(&fields(&json!({ "on": "tool" }))).unwrap_err().contains("`name`"));
+        let unknown = breakpoint(&fields(&json!({ "on": "moon" }))).unwrap_err();
+        assert!(unknown.contains("no breakpoint on moon; there are: tool, after, iteration"), "{unknown}");
+        // Each that is told of can be set.
+        for word in WORDS {
+            let on = word.trim_end_matches(':');
+            let data = json!({ "on": on, "name": "x", "count": 5, "regex": "x", "path": "x", "usd": 1 });
+            let place = breakpoint(&fields(&data)).unwrap();
+            crate::agent::breaks::On::parse(&place).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_breakpoint_may_have_conditions() {
+        assert_eq!(condition(&fields(&json!({ "name": "bash", "thread": "*" }))), None);
+        let all =
+            condition(&fields(&json!({ "if": "iteration > 2", "input": "a\"b && c", "thread": "main" }))).unwrap();
+        assert_eq!(all, r#"iteration > 2 && tool_input ~ "a\"b && c" && thread == "main""#);
+        crate::agent::path::Condition::parse(&all).unwrap();
     }
 }

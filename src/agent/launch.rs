@@ -107,6 +107,12 @@ fn past_proxies(now: Option<&str>) -> String {
     }
 }
 
+/// Whether these words start one of the agents that are known, as they are.
+#[must_use]
+pub fn is_known(words: &[String]) -> bool {
+    find(words).is_some()
+}
+
 /// Which agent the words start, and where among them its own begin.
 fn find(words: &[String]) -> Option<(&'static Agent, usize)> {
     let program = stem(words.first()?);

@@ -279,7 +279,10 @@ impl Broker {
         if level == Level::Gate {
             let others: Vec<Json> = self
                 .waiting()
-                .map(|gate| json!(gate.ask.name.clone().unwrap_or_else(|| gate.ask.point.name().into())))
+                .map(|gate| {
+                    let name = gate.ask.name.as_deref().unwrap_or(gate.ask.point.name());
+                    json!(gate.ask.span.as_ref().map_or(name.into(), |id| format!("{name} {id}")))
+                })
                 .collect();
             if !others.is_empty() {
                 locals.insert("waiting_too".into(), json!(others));

@@ -37,7 +37,7 @@ impl BreakList {
 impl Render for BreakList {
     fn render(&self, page: &mut Page) {
         if self.breakpoints.is_empty() {
-            page.line("no breakpoints; set one: bugeye break FILE:LINE");
+            page.line("no breakpoints; set one: bugeye break FILE:LINE; in an agent: bugeye break tool:NAME");
         }
         for report in &self.breakpoints {
             let line = breakpoint_line(report, page);

@@ -86,7 +86,9 @@ fn of(kind: &str, data: &Json) -> Option<String> {
                 None => "done",
             };
             let output = shown("output").filter(|text| !text.is_empty()).map(|text| format!(": {text}"));
-            format!("{} {how}{took}{}", name()?, output.unwrap_or_default())
+            // Where the output comes in an event of its own, the call's id says whose it is.
+            let name = name().or_else(|| text(data, "id").map(quoted))?;
+            format!("{name} {how}{took}{}", output.unwrap_or_default())
         }
         "tool.denied" => {
             let what = if is("run") { "the run".into() } else { name().or_else(point)? };
@@ -130,6 +132,11 @@ fn of(kind: &str, data: &Json) -> Option<String> {
             let place = point().map(|point| format!(", {point}")).unwrap_or_default();
             format!("{} as {}, by {}{place}", said("text")?, shown("role")?, shown("actor")?)
         }
+        // Who was answered for is named by the call's id.
+        "edited" if data.get("id").is_some() => {
+            let who = name().unwrap_or_else(|| "the model".into());
+            format!("{who} was not asked, the debugger answered: {}", plain(data.get("value")?, MAX_TEXT))
+        }
         "edited" => {
             let name = name().map(|name| format!(" of {name}")).unwrap_or_default();
             format!("{}{name} is now {}", shown("target")?, data.get("value").map(fields)?)
@@ -146,22 +153,38 @@ fn of(kind: &str, data: &Json) -> Option<String> {
     })
 }
 
+fn is_agent(head: &Head) -> bool {
+    adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents)
+}
+
+/// Whether another event says the same of an agent, for whoever watches it live: that it runs or stands is said by
+/// `continued` and `stopped`, that something was set by `edited`.
+#[must_use]
+pub fn is_said_twice(head: &Head, event: &Event) -> bool {
+    let state = || matches!(text(&event.data, "state"), Some("running" | "stopped"));
+    let twice = match event.kind.as_str() {
+        "state" => state(),
+        "eval" => event.data.get("set").is_some(),
+        _ => false,
+    };
+    twice && is_agent(head)
+}
+
 /// What can be answered where an agent is held, for whoever watches; none for other events.
 #[must_use]
 pub fn choices(head: &Head, event: &Event) -> Option<String> {
-    let agents = adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents);
-    if event.kind != "stopped" || !agents {
+    if event.kind != "stopped" || !is_agent(head) {
         return None;
     }
     let stop: Stop = serde_json::from_value(event.data.clone()).ok()?;
     let gate = stop.frames.first()?.function.as_str();
     let can = match gate {
         _ if gate.starts_with("before tool ") => {
-            "continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE, step"
+            "continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE, inject user TEXT, step"
         }
         _ if gate.starts_with("after tool ") => "continue, set tool_output VALUE, inject user TEXT, step",
         "before model call" => "continue, inject user TEXT, answer TEXT, inspect messages, step",
-        "before prompt" => "continue, cancel --reason TEXT, set prompt TEXT, step",
+        "before prompt" => "continue, cancel --reason TEXT, set prompt TEXT, inject user TEXT, step",
         "before the turn ends" => "continue, inject user TEXT (it goes on with that), step",
         _ => return None,
     };
@@ -198,6 +221,7 @@ mod tests {
             ),
             ("tool.end", json!({ "name": "Bash", "ok": false, "output": { "code": 1 } }), r#"Bash failed: {"code":1}"#),
             ("tool.end", json!({ "name": "Bash", "output": "" }), "Bash done"),
+            ("tool.end", json!({ "output": "x", "id": "t1" }), "t1 done: x"),
             (
                 "tool.denied",
                 json!({ "name": "Bash", "by": "debugger", "reason": "[debugger] no" }),
@@ -236,6 +260,16 @@ mod tests {
                 "edited",
                 json!({ "target": "tool_input", "value": { "command": "ls" } }),
                 "tool_input is now command=\"ls\"",
+            ),
+            (
+                "edited",
+                json!({ "target": "tool_output", "value": "42", "name": "Bash", "id": "c1" }),
+                "Bash was not asked, the debugger answered: 42",
+            ),
+            (
+                "edited",
+                json!({ "target": "model_response", "value": "hi", "name": null, "id": null }),
+                "the model was not asked, the debugger answered: hi",
             ),
             (
                 "edited",

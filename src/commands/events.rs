@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::doing_line::is_said_twice;
 use super::{Bare, Group, event_line};
 use crate::agent::alias;
 use crate::cli::LocalContext;
@@ -70,6 +71,7 @@ impl Bare for Events {
             patterns: patterns(&self.filter)?,
             since: self.since.unwrap_or(0),
             json: cx.json,
+            live: self.follow && !cx.json,
             cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
             who: None,
             stopped,
@@ -152,6 +154,8 @@ struct Out {
     patterns: Vec<String>,
     since: u64,
     json: bool,
+    /// Somebody reads along: what is said twice is said once.
+    live: bool,
     cwd: PathBuf,
     /// To standard error, and only of the sessions that this client started.
     who: Option<String>,
@@ -161,7 +165,10 @@ struct Out {
 
 impl Out {
     fn show(&self, head: &Head, event: &Event, line: &str, to: &mut String) {
-        let wanted = self.patterns.is_empty() || self.patterns.iter().any(|pattern| is_like(pattern, &event.kind));
+        let wanted = match self.patterns.as_slice() {
+            [] => !(self.live && is_said_twice(head, event)),
+            patterns => patterns.iter().any(|pattern| alias::is_asked(pattern, event)),
+        };
         if !wanted || event.seq <= self.since {
             return;
         }
@@ -307,6 +314,7 @@ pub(crate) fn tell(state: &Path, who: &str) {
         patterns: Vec::new(),
         since: 0,
         json: false,
+        live: true,
         cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
         who: Some(who.into()),
         stopped: Arc::default(),

@@ -15,12 +15,12 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::doing_line::choices;
+use super::doing_line::{choices, is_said_twice};
 use super::events::{known, patterns};
 use super::{Bare, Group, do_, event_line, find, typed};
+use crate::agent::alias;
 use crate::cli::{Barred, LocalContext, Typist, complaint};
 use crate::failure::Failure;
-use crate::glob::is_like;
 use crate::model::Event;
 use crate::paths::Paths;
 use crate::render::{Page, quoted, quoted_json};
@@ -68,7 +68,7 @@ impl Bare for Follow {
         let who = format!("follow:{}", std::process::id());
         let (patterns, commands) = (patterns(&self.filter)?, Commands::new(&cx, &cwd, &who));
         let screen = Screen::new().map_err(|error| Failure::io("read what is typed", &error))?;
-        let mut following = Following { cx, patterns, cwd, who, source, commands, screen };
+        let mut following = Following { cx, patterns, cwd, who, source, commands, screen, choices: None };
         match following.go() {
             // Whoever read has had enough.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::io("show the events", &error)),
@@ -99,14 +99,30 @@ struct Following {
     source: Source,
     commands: Commands,
     screen: Screen,
+    /// What can be answered where an agent is held, until it is said.
+    choices: Option<String>,
 }
 
 impl Following {
     fn go(&mut self) -> io::Result<()> {
         self.greet()?;
+        // A person who comes to one that stands sees where.
+        if self.screen.is_terminal()
+            && let (Some(head), Some((event, line))) = (self.source.head().cloned(), self.source.stopped().cloned())
+        {
+            let mut text = String::new();
+            self.show(&head, &event, &line, &mut text);
+            self.screen.show(&text)?;
+        }
         loop {
             self.tell()?;
             self.answer()?;
+            // Last, below what a command has answered.
+            if self.commands.is_idle()
+                && let Some(choices) = self.choices.take()
+            {
+                self.screen.show(&choices)?;
+            }
             if let Some(goodbye) = self.source.is_over(self.commands.is_idle()) {
                 self.screen.note(&goodbye)?;
                 if self.source.is_named() {
@@ -162,10 +178,16 @@ impl Following {
         Ok(())
     }
 
-    fn show(&self, head: &Head, event: &Event, line: &str, to: &mut String) {
-        let wanted = self.patterns.is_empty() || self.patterns.iter().any(|pattern| is_like(pattern, &event.kind));
+    fn show(&mut self, head: &Head, event: &Event, line: &str, to: &mut String) {
+        let wanted = match self.patterns.as_slice() {
+            [] => self.cx.json || !is_said_twice(head, event),
+            patterns => patterns.iter().any(|pattern| alias::is_asked(pattern, event)),
+        };
         // What was typed here is seen here.
         let own = event.kind.starts_with("command") && event.data["who"] == self.who.as_str();
+        if event.kind == "continued" {
+            self.choices = None;
+        }
         if !wanted || own {
             return;
         }
@@ -175,10 +197,8 @@ impl Following {
         } else {
             let mut page = Page::new(self.cwd.clone());
             event_line::render(event, head.label(), &mut page);
-            if let Some(choices) = choices(head, event) {
-                page.line(choices);
-            }
             to.push_str(page.text());
+            self.choices = choices(head, event).map(|choices| choices + "\n").or(self.choices.take());
         }
     }
 

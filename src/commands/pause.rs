@@ -34,7 +34,7 @@ impl Command for Pause {
             report.notes.push("it was stopped already".into());
         }
         if report.state == SessionState::Running && agents {
-            report.notes.push("it is held before its next model or tool call; to wait for that: bugeye await".into());
+            report.notes.push("it is held when its tool is done, or before its next model or tool call; to wait for that: bugeye await".into());
             return Ok(report);
         }
         if report.state == SessionState::Running {

@@ -15,10 +15,10 @@ use super::events::{on_interrupt, patterns};
 use super::lines::{around, context_of};
 use super::report::{Report, parse_seconds};
 use super::{Bare, Group, event_line};
+use crate::agent::alias;
 use crate::cli::LocalContext;
 use crate::client::records::Known;
 use crate::failure::Failure;
-use crate::glob::is_like;
 use crate::model::{Event, SessionState, Stop, View};
 use crate::render::{Page, Render as _, quoted_json, quoted_lines};
 use crate::store::blobs;
@@ -169,7 +169,7 @@ impl Shown<'_> {
     }
 
     fn wants(&self, event: &Event) -> bool {
-        let typed = self.patterns.is_empty() || self.patterns.iter().any(|pattern| is_like(pattern, &event.kind));
+        let typed = self.patterns.is_empty() || self.patterns.iter().any(|pattern| alias::is_asked(pattern, event));
         typed && self.replay.from.is_none_or(|from| event.seq >= from)
     }
 

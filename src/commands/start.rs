@@ -60,6 +60,10 @@ pub struct LaunchArgs {
     #[arg(long, requires = "agent")]
     #[serde(default)]
     pub allow_self: bool,
+    /// With --agent: take commands by file too. The agent itself could write them.
+    #[arg(long, requires = "agent")]
+    #[serde(default)]
+    pub inbox: bool,
     /// Let an agent's model calls go where they go, unseen; its hooks alone hold it.
     #[arg(long, requires = "agent")]
     #[serde(default)]
@@ -195,6 +199,7 @@ impl LaunchArgs {
             name: self.name,
             alone: false,
             allow_self: self.allow_self,
+            inbox: self.inbox,
             stop_on_entry: self.stop_on_entry,
             record: self.record,
             breaks: self.breaks,

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{guarded, refresh};
 use super::{Counted, Server};
+use crate::agent::launch;
 use crate::bell::Bell;
 use crate::commands::{Entry, Run};
 use crate::failure::Failure;
@@ -67,6 +68,12 @@ struct Served {
 
 async fn serve(server: Arc<Server>, bell: Arc<Bell>, live: Arc<Live>) {
     let Some(record) = &live.record else { return };
+    let blueprint = &live.blueprint;
+    // An agent that somebody else wrote could let itself go on. One that speaks our protocol is meant to.
+    let agent = live.adapter.quirks.agents && launch::is_known(&blueprint.words);
+    if agent && !blueprint.inbox && !blueprint.allow_self {
+        return;
+    }
     let mut finished = live.handle.finished.clone();
     // Whatever is asked of a session before it can answer would be answered with that.
     let mut state = live.handle.snapshot.clone();

@@ -53,6 +53,8 @@ pub struct Blueprint {
     pub alone: bool,
     /// It is an agent that may control its own session.
     pub allow_self: bool,
+    /// It is an agent whose session takes commands by file.
+    pub inbox: bool,
     /// How long the launch itself may take, where that is not as configured.
     pub launch_limit: Option<Duration>,
     /// Breakpoints of this session alone, as typed.

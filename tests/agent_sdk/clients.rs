@@ -239,6 +239,24 @@ fn an_agent_is_started_again_in_the_same_folder() {
     has(&fs::read_to_string(desk.folder().join("commands.jsonl")).unwrap(), &["the line is no JSON"]);
 }
 
+/// What anybody else writes there is no answer, and no reason to go on.
+#[test]
+fn nonsense_among_the_answers_is_passed_over() {
+    for language in LANGUAGES {
+        let desk = Desk::new(|ask| if ask.point == Point::BeforeTool { None } else { verdict(Verdict::Proceed) });
+        let mut agent = Agent::start(language, "files", &desk, &script(&json!([{ "tools": [bash("echo > x")] }])));
+        desk.holds(1);
+        let commands = desk.folder().join("commands.jsonl");
+        let mut file = fs::OpenOptions::new().append(true).open(commands).unwrap();
+        file.write_all(b"nonsense\n[1]\nnull\n\xff\n{\"type\":\"answer\",\"id\":[1]}\n{\"type\":\"answer\"}\n")
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        desk.release(&Verdict::Deny { reason: "no".into() });
+        assert_eq!(agent.wait(), (0, "main: done\n".into()), "{language:?}");
+        assert_eq!(agent.file("x"), None, "{language:?}");
+    }
+}
+
 /// Two agents by one folder each get their own answers.
 #[test]
 fn several_agents_write_to_one_folder() {

@@ -110,6 +110,13 @@ impl Desk {
         self.ok(&words)
     }
 
+    /// A command by file.
+    fn write_line(&self, line: &str) {
+        let path = self.world.bug.home().join("state/sessions/current/commands.jsonl");
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, format!("{line}\n").as_bytes()).unwrap();
+    }
+
     /// What a message of the conversation says, and what came of its tools.
     fn said(&self, at: u64) -> Vec<String> {
         let print = |path: &str| -> Option<Value> {
@@ -175,6 +182,8 @@ fn steered(agent: &'static Agent) {
     let stop = desk.ok(&["step", "--wait", "80s"]);
     has(&stop, &["stopped: step", "before model call", "iteration 2"]);
     assert!(desk.left_behind("edited.txt") && !desk.left_behind("one.txt"));
+    // No file lets it go on, which it could write itself.
+    desk.write_line(r#"{"id":"1","cmd":"continue"}"#);
     // The model is not asked while the agent is held, and what it is going to be asked is shown.
     std::thread::sleep(A_WHILE);
     assert_eq!(desk.requests().len(), 1, "the model was asked");
@@ -222,13 +231,16 @@ fn steered(agent: &'static Agent) {
 fn again(agent: &'static Agent) {
     let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
     // Paused on its way, before it has come to anything, and let go on.
-    has(&desk.begin(&["start", "--name", "first"]), &["held"]);
+    has(&desk.begin(&["start", "--name", "first", "--inbox"]), &["held"]);
     has(&desk.ok(&["continue", "--wait", "0"]), &["running"]);
     desk.ok(&["pause"]);
     has(&desk.ok(&["await", "--wait", "80s"]), &["stopped: pause", "in before "]);
     std::thread::sleep(A_WHILE);
     assert_eq!(desk.requests().len(), 0, "the model was asked");
-    has(&desk.ok(&["continue", "--wait", "80s"]), &["exited: code 0", "All done."]);
+    // By file, where that was asked for.
+    desk.write_line(r#"{"id":"1","type":"resume"}"#);
+    until("it goes on", || if desk.requests().is_empty() { Err("not yet".into()) } else { Ok(()) });
+    has(&desk.ok(&["await", "--wait", "80s"]), &["exited: code 0", "All done."]);
     assert!(desk.left_behind("one.txt") && desk.left_behind("two.txt"));
     // What it did can be seen again.
     let call = format!("tool.call: {} ", tool(agent));

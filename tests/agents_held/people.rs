@@ -12,10 +12,10 @@ fn who_follows_sees_what_can_be_answered_and_answers() {
     let mut follow = Terminal::new(bug.command(&["follow", "s1"]));
     follow.sees("following s1");
     follow.types("continue\r");
-    follow.sees("held; type one of: continue, cancel --reason TEXT, set prompt TEXT, step");
+    follow.sees("held; type one of: continue, cancel --reason TEXT, set prompt TEXT, inject user TEXT, step");
     follow.types("continue\r");
     follow.sees("tool.call: bash command=\"echo > one\"");
-    follow.sees("held; type one of: continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE, step");
+    follow.sees("held; type one of: continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE, inject user TEXT, step");
     follow.types("cancel --reason 'not that'\r");
     follow.sees("tool.denied: bash by debugger: [debugger] not that");
     follow.sees("tool.call: bash command=\"echo > two\"");

@@ -32,6 +32,8 @@ struct Followed {
     head: Head,
     tail: Tail,
     ended: bool,
+    /// Where it stands, and has not gone on from.
+    stopped: Option<(Event, String)>,
     /// Somebody may still write to it.
     written: bool,
     grown: Instant,
@@ -40,7 +42,7 @@ struct Followed {
 impl Followed {
     fn new(head: Head) -> Self {
         let tail = Tail::new(&head.folder);
-        Self { head, tail, ended: false, written: true, grown: Instant::now() }
+        Self { head, tail, ended: false, stopped: None, written: true, grown: Instant::now() }
     }
 
     /// The next events; none at the end of what is written.
@@ -49,7 +51,14 @@ impl Followed {
         self.written = self.head.is_written();
         let events = self.tail.read()?;
         if let Some(events) = &events {
-            self.ended |= events.iter().any(|(event, _)| event.kind == "session.end");
+            for (event, line) in events {
+                match event.kind.as_str() {
+                    "stopped" => self.stopped = Some((event.clone(), line.clone())),
+                    "continued" => self.stopped = None,
+                    "session.end" => (self.ended, self.stopped) = (true, None),
+                    _ => {}
+                }
+            }
             self.grown = Instant::now();
         }
         Ok(events)
@@ -93,6 +102,11 @@ impl Source {
 
     pub fn head(&self) -> Option<&Head> {
         self.followed.as_ref().map(|followed| &followed.head)
+    }
+
+    /// Where the session stands, unless it runs.
+    pub fn stopped(&self) -> Option<&(Event, String)> {
+        self.followed.as_ref()?.stopped.as_ref()
     }
 
     /// Looks whether a session has started meanwhile.

@@ -206,8 +206,9 @@ fn translated(kind: &str, data: Value, agent: bool) -> Result<(String, Value), F
         "step" if agent => match text("unit").unwrap_or("iteration") {
             "iteration" | "into" | "over" => Ok(("step".into(), without(&data, &["unit"]))),
             "turn" | "out" => Ok(("finish".into(), without(&data, &["unit"]))),
+            unit @ ("tool" | "model") => Ok(("step".into(), json!({ "into": unit }))),
             unit => Err(Failure::unsupported(format!("an agent is not stepped by {}", quoted(unit)))
-                .hint("by iteration, or by turn")),
+                .hint("by iteration, tool, model or turn")),
         },
         "step" => match text("unit").unwrap_or("into") {
             "into" => Ok(("step".into(), without(&data, &["unit"]))),
@@ -223,14 +224,18 @@ fn translated(kind: &str, data: Value, agent: bool) -> Result<(String, Value), F
             "breakpoints" => named("breaks"),
             what => Err(agents(&format!("`inspect` of {}", quoted(what)))),
         },
-        "set_variable" => {
-            let key = text("key").ok_or_else(|| Failure::usage("`set_variable` needs a `key`, a text"))?;
+        "set_variable" | "set" if verb == "set_variable" || fields.contains_key("target") => {
+            let key = text("key").or(text("target"));
+            let key = key.ok_or_else(|| Failure::usage(format!("`{verb}` needs a `key`, a text")))?;
             let value = match fields.get("value") {
                 Some(Value::String(text)) => text.clone(),
                 Some(value) => value.to_string(),
-                None => return Err(Failure::usage("`set_variable` needs a `value`")),
+                None => return Err(Failure::usage(format!("`{verb}` needs a `value`"))),
             };
             Ok(("set".into(), json!({ "words": [key, "=", value] })))
+        }
+        "until" if agent && fields.contains_key("on") => {
+            Ok(("until".into(), json!({ "place": alias::breakpoint(fields).map_err(Failure::usage)? })))
         }
         "breakpoint" => breakpoint(&action.replace('-', "_"), &data, fields, agent),
         "decide" | "checkpoint" | "fork" | "rewind" if agent => {
@@ -269,17 +274,16 @@ fn breakpoint(
         let id = fields.get("id").or(fields.get("bp")).or(fields.get("breakpoint"));
         let text = |id: &Value| id.as_str()?.trim_start_matches("bp-").parse().ok();
         let number = id.and_then(|id| id.as_u64().or_else(|| text(id)));
-        let number = number.ok_or_else(|| Failure::usage(format!("`{action}` needs the `id` of a breakpoint")))?;
+        let number = number.ok_or_else(|| {
+            Failure::usage(format!("`{action}` needs the `id` of a breakpoint")).hint("clear-all clears all")
+        })?;
         Ok((name.to_string(), json!({ "ids": [number] })))
     };
     match action {
         "add" if agent && fields.contains_key("on") => {
-            let place = alias::breakpoint(fields).unwrap_or_else(|| {
-                let on = fields.get("on").and_then(Value::as_str).unwrap_or_default();
-                Err(format!("an agent has no breakpoint on {}", quoted(on)))
-            });
-            let mut args = json!({ "place": place.map_err(Failure::usage)? });
-            for name in ["if", "hits", "log", "once"] {
+            let place = alias::breakpoint(fields).map_err(Failure::usage)?;
+            let mut args = json!({ "place": place, "if": alias::condition(fields) });
+            for name in ["hits", "log", "once"] {
                 if let Some(value) = fields.get(name) {
                     args[name] = value.clone();
                 }
@@ -382,6 +386,21 @@ mod tests {
             (r#"{"type":"resume","id":"test2"}"#, "continue", "", json!(null)),
             (r#"{"type":"step","data":{}}"#, "step", "", json!(null)),
             (r#"{"type":"step","unit":"turn"}"#, "finish", "", json!(null)),
+            (r#"{"type":"step","data":{"unit":"tool"}}"#, "step", "into", json!("tool")),
+            (r#"{"type":"until","data":{"on":"tool","name":"bash"}}"#, "until", "place", json!("tool:bash")),
+            (r#"{"type":"inspect","data":{"what":"breakpoints"}}"#, "breaks", "", json!(null)),
+            (
+                r#"{"type":"set","data":{"target":"tool_output","value":[1]}}"#,
+                "set",
+                "words",
+                json!(["tool_output", "=", "[1]"]),
+            ),
+            (
+                r#"{"type":"break.add","args":{"on":"tool","name":"bash","input":"rm"}}"#,
+                "break",
+                "if",
+                json!("tool_input ~ \"rm\""),
+            ),
             (r#"{"type":"inspect","data":{"what":"messages"}}"#, "inspect", "what", json!("messages")),
             (r#"{"type":"inspect","what":"tools","timestamp":"x"}"#, "inspect", "what", json!("tools")),
             (r#"{"type":"inspect"}"#, "inspect", "what", json!("all")),
@@ -425,7 +444,7 @@ mod tests {
             (r#"{"type":"inject_message","data":{"role":"user"}}"#, "needs a `content`"),
             (r#"{"type":"breakpoint","data":{"action":"add","on":"tool"}}"#, "needs a `name`"),
             (r#"{"type":"breakpoint","data":{"action":"add","on":"moon"}}"#, "no breakpoint on moon"),
-            (r#"{"type":"step","data":{"unit":"tool"}}"#, "not stepped by tool"),
+            (r#"{"type":"step","data":{"unit":"moon"}}"#, "not stepped by moon"),
         ] {
             let failure = asked_of(line, true).command.unwrap_err();
             assert!(failure.message.contains(words), "{line}: {failure}");
