@@ -10,6 +10,8 @@ const MAX_THREADS: usize = 1000;
 const MAX_KEY: usize = 200;
 /// The most tools that are known to run, of a thread.
 const MAX_CALLS: usize = 1000;
+/// The most files that are remembered, of a thread.
+const MAX_FILES: usize = 20;
 /// The most messages that are kept where no tap tells the whole conversation.
 const MAX_HEARD: usize = 1000;
 
@@ -32,6 +34,8 @@ pub struct Thread {
     pub asked: Option<(String, Answer)>,
     /// Tools that run: id, name and input.
     pub calls: Vec<(Option<String>, String, Json)>,
+    /// The files that its tools were given last, the newest at the end.
+    pub files: Vec<String>,
     pub conversation: Conversation,
     /// The agent itself asks before its model calls: what another tap sees of them are the same.
     pub own_calls: bool,
@@ -60,6 +64,13 @@ impl Thread {
     pub fn calls(&mut self, span: Option<String>, name: String, input: Json) {
         if self.calls.len() >= MAX_CALLS {
             self.calls.remove(0);
+        }
+        for file in super::breaks::files(&input) {
+            self.files.retain(|known| *known != file);
+            if self.files.len() >= MAX_FILES {
+                self.files.remove(0);
+            }
+            self.files.push(file);
         }
         self.calls.push((span, name, input));
     }
@@ -278,6 +289,7 @@ impl State {
                 "iteration": about.iteration,
                 "prompt": about.prompt.as_deref().map(|prompt| cut(&json!(prompt), 500)),
                 "gate": gate(),
+                "files": about.files,
                 "messages": messages(),
                 "context": self.context(about),
                 "tools": tools(),

@@ -145,6 +145,15 @@ fn a_message_goes_into_the_conversation_that_is_shown() {
 }
 
 #[test]
+fn the_files_that_tools_were_given_are_remembered() {
+    let mut desk = Desk::default();
+    for name in ["a.rs", "b.rs", "a.rs"] {
+        desk.ask(Ask { value: json!({ "file_path": name }), ..tool("edit", name) });
+    }
+    assert_eq!(desk.serve("bugeye/inspect", json!({})).unwrap()["files"], json!(["b.rs", "a.rs"]));
+}
+
+#[test]
 fn hooks_speak_for_the_user_alone() {
     let mut desk = Desk::default();
     desk.broker.inject("assistant", "I was wrong", "cli:1").unwrap();
