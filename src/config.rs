@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::adapters::own::{Definition, register};
+use crate::agent::model::price::{self, Price};
 use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::paths::Paths;
@@ -62,6 +63,7 @@ struct Values {
     redact: bool,
     max_age: Option<Duration>,
     max_size: Option<u64>,
+    prices: Vec<(String, Price)>,
 }
 
 impl Default for Values {
@@ -84,6 +86,7 @@ impl Default for Values {
             redact: true,
             max_age: Some(Duration::from_secs(30 * 86_400)),
             max_size: Some(4096 << 20),
+            prices: Vec::new(),
         }
     }
 }
@@ -257,6 +260,12 @@ impl Config {
     pub fn max_size(&self) -> Option<u64> {
         self.get(|values| values.max_size)
     }
+
+    /// `[agent.prices]`: what models cost, before what their vendors ask.
+    #[must_use]
+    pub fn prices(&self) -> Vec<(String, Price)> {
+        self.get(|values| values.prices.clone())
+    }
 }
 
 const REQUEST_VARIABLE: &str = "BUGEYE_REQUEST_TIMEOUT_MS";
@@ -328,6 +337,7 @@ const SETTINGS: &[(&str, &str, &str, Setter)] = &[
 
 const SECONDS: &str = "a number of seconds";
 const ADAPTERS: &str = "adapters";
+const AGENT: &str = "agent";
 
 fn put<T>(place: &mut T, value: Option<T>) -> Option<()> {
     *place = value?;
@@ -387,7 +397,7 @@ fn parse(file: &Path, text: &str) -> Result<Values, Failure> {
         source.mistake(error.span().map_or(text.len(), |span| span.start), error.message().replace('\n', ", "))
     })?;
     let mut values = Values::default();
-    let mut sections: Vec<&str> = SETTINGS.iter().map(|(section, ..)| *section).chain([ADAPTERS]).collect();
+    let mut sections: Vec<&str> = SETTINGS.iter().map(|(section, ..)| *section).chain([ADAPTERS, AGENT]).collect();
     sections.dedup();
     for (name, value) in document.get_ref() {
         let section: &str = name.get_ref();
@@ -397,6 +407,10 @@ fn parse(file: &Path, text: &str) -> Result<Values, Failure> {
                 let settings = own::adapter(&source, name, table)?;
                 values.adapters.push((name.get_ref().to_string(), settings));
             }
+            continue;
+        }
+        if section == AGENT {
+            values.prices = prices(&source, source.table(value, section)?)?;
             continue;
         }
         if !sections.contains(&section) {
@@ -414,6 +428,24 @@ fn parse(file: &Path, text: &str) -> Result<Values, Failure> {
         }
     }
     Ok(values)
+}
+
+/// Reads `[agent]`, which has only prices.
+fn prices(source: &Source<'_>, table: &DeTable<'_>) -> Result<Vec<(String, Price)>, Failure> {
+    const PRICES: &str = "prices";
+    let mut prices = Vec::new();
+    for (key, value) in table {
+        if key.get_ref() != PRICES {
+            return Err(source.unknown(key.span().start, "setting of [agent]", key.get_ref(), [PRICES].into_iter()));
+        }
+        for (model, entry) in source.table(value, "agent.prices")? {
+            let price = price::read(&own::json(entry)).map_err(|why| {
+                source.mistake(entry.span().start, format!("the price of `{}`: {why}", model.get_ref()))
+            })?;
+            prices.push((model.get_ref().to_string(), price));
+        }
+    }
+    Ok(prices)
 }
 
 fn set(

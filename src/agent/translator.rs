@@ -256,7 +256,9 @@ impl Translator<'_> {
         tokio::spawn(async move { socket.serve(line, &session).await });
         if let Some((listener, secret, _)) = model {
             let variable = |name: &str| env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+            let prices = arguments.get("prices").cloned().unwrap_or_else(|| json!([]));
             let config = model::Config {
+                prices: serde_json::from_value(prices).map_err(|error| format!("the prices can't be read: {error}"))?,
                 upstreams: prepared.upstreams.clone().into_iter().collect(),
                 record,
                 replay: rerun(arguments),

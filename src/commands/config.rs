@@ -68,6 +68,10 @@ impl Local for Config {
         if !ignored.is_empty() {
             settings.push(("diff.ignore".to_string(), ignored.join(" ")));
         }
+        for (model, price) in config.prices() {
+            let dollars = [price.input, price.output, price.cache_read, price.cache_write].map(|each| each.to_string());
+            settings.push((format!("agent.prices.{model}"), dollars.join(" ")));
+        }
         settings.extend(config.default_adapter().map(|name| ("defaults.adapter".to_string(), name)));
         for (name, adapter) in config.adapters() {
             settings.extend(adapter.path.map(|path| (format!("adapters.{name}.path"), path.display().to_string())));

@@ -248,7 +248,7 @@ fn empty(name: &str) -> Definition {
 }
 
 /// A value of the file as an adapter gets it.
-fn json(value: &Spanned<DeValue<'_>>) -> Value {
+pub(super) fn json(value: &Spanned<DeValue<'_>>) -> Value {
     match value.get_ref() {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(number) => {

@@ -41,6 +41,8 @@ fn every_setting_is_read() {
         redact = false
         max_age_days = 0
         max_size_mb = 3
+        [agent.prices]
+        "llama-3.3" = { input = 1, output = 2.5, cache_read = 0.1 }
         "#,
     )
     .unwrap();
@@ -59,6 +61,8 @@ fn every_setting_is_read() {
     assert_eq!(values.mcp_on_close, "keep");
     assert_eq!(values.diff_ignore, ["seed", "tmp_*"]);
     assert_eq!((values.redact, values.max_age, values.max_size), (false, None, Some(3 << 20)));
+    let price = Price { input: 1.0, output: 2.5, cache_read: 0.1, cache_write: 1.0 };
+    assert_eq!(values.prices, [("llama-3.3".to_string(), price)]);
 }
 
 #[test]
@@ -90,6 +94,10 @@ fn a_mistake_names_its_line_and_the_nearest_key() {
         ("[record]\nredact = 'yes'", "must be true or false", ""),
         ("[mcp]\non_close = 'maybe'", "\"end\" or \"keep\"", ""),
         ("[diff]\nignore = [1]", "config.toml:2: `ignore` must be a list of names", ""),
+        ("[agent]\nprice = {}", "config.toml:2: no setting of [agent]", "`prices`"),
+        ("[agent.prices]\nm = 3", "config.toml:2: the price of `m`: it must be a table", ""),
+        ("[agent.prices]\n\nm = { input = 3 }", "config.toml:3: the price of `m`: `output` is missing", ""),
+        ("[agent.prices]\nm = { input = 3, output = inf }", "`output` must be dollars per million tokens", ""),
         ("[timeouts\n", "config.toml:1:", ""),
     ];
     for (text, message, hint) in cases {

@@ -238,10 +238,11 @@ impl Hub {
             None
         });
         let record = journal.as_ref().map(|journal| journal.id().to_string());
-        if adapter.quirks.agents
-            && let Some(id) = &record
-        {
-            session.add_argument("record", json!(self.paths.state.join("sessions").join(id)));
+        if adapter.quirks.agents {
+            if let Some(id) = &record {
+                session.add_argument("record", json!(self.paths.state.join("sessions").join(id)));
+            }
+            session.add_argument("prices", json!(self.config.prices()));
         }
         let (spent, spends) = mpsc::unbounded_channel();
         let handle = runner::start(runner::Parts {

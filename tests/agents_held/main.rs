@@ -14,6 +14,7 @@
 mod control;
 mod deaths;
 mod people;
+mod prices;
 mod records;
 #[path = "../support/mod.rs"]
 mod support;

@@ -56,19 +56,6 @@ impl Desk {
         Self::judging(None, |_| Some(Answer::default()))
     }
 
-    /// The same, and nothing is kept of what was told.
-    pub fn counting() -> (Line, JoinHandle<()>) {
-        let (line, mut told) = Line::new(Tap::Model);
-        let answering = tokio::spawn(async move {
-            while let Some(told) = told.recv().await {
-                if let Told::Ask { reply, .. } = told {
-                    let _ = reply.send(Answer::default());
-                }
-            }
-        });
-        (line, answering)
-    }
-
     /// `record`: where events are written as a session writes them.
     pub fn judging(record: Option<&Path>, judge: impl FnMut(&Ask) -> Option<Answer> + Send + 'static) -> (Line, Self) {
         let (line, mut told) = Line::new(Tap::Model);

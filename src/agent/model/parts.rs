@@ -3,6 +3,8 @@
 //! They are what the record keeps, once each; what tells a request put again from a new one; and what two runs are compared
 //! by. Marks for the vendor's cache are left out: clients move them from call to call.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
 
@@ -36,12 +38,25 @@ impl Kind {
     }
 }
 
-/// A part, as it is hashed and kept.
+/// A part, and the hash of its bytes.
 #[derive(Debug, Clone)]
 pub struct Part {
     pub kind: Kind,
-    pub bytes: Vec<u8>,
     pub hash: Hash,
+    value: Arc<Json>,
+}
+
+impl Part {
+    fn new(kind: Kind, value: &Json) -> Self {
+        let hash = Sha256::digest(written(value)).into();
+        Self { kind, hash, value: Arc::new(value.clone()) }
+    }
+
+    /// As it is hashed and kept.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        written(&self.value)
+    }
 }
 
 /// A block of the system's instructions that is a header in truth, with a new sum in each request.
@@ -49,20 +64,22 @@ const HEADER: &str = "x-anthropic-billing-header";
 /// The longest parameter that an event tells in full.
 const LONG: usize = 512;
 
-/// The parts of a request, in the order: system, tools, messages.
+/// The parts of a request, in the order: system, tools, messages. A client sends its whole history each time: what was at
+/// its place in the request `before` too is not written and hashed again.
 #[must_use]
-pub fn of(dialect: Dialect, body: &Json) -> Vec<Part> {
+pub fn of(dialect: Dialect, body: &Json, before: &[Part]) -> Vec<Part> {
     let mut parts = Vec::new();
-    let mut add = |kind: Kind, value: &Json| {
-        let mut bytes = Vec::with_capacity(256);
-        write(value, &mut bytes);
-        let hash = Sha256::digest(&bytes).into();
-        parts.push(Part { kind, bytes, hash });
-    };
-    let mut each = |kind: Kind, value: &Json| match value {
-        Json::Null => {}
-        Json::Array(items) => items.iter().filter(|item| !is_header(item)).for_each(|item| add(kind, item)),
-        one => add(kind, one),
+    let mut each = |kind: Kind, value: &Json| {
+        let items = match value {
+            Json::Null => &[],
+            Json::Array(items) => &items[..],
+            one => std::slice::from_ref(one),
+        };
+        let mut known = before.iter().filter(|part| part.kind == kind);
+        parts.extend(items.iter().filter(|item| !is_header(item)).map(|item| match known.next() {
+            Some(part) if is_same(&part.value, item) => part.clone(),
+            _ => Part::new(kind, item),
+        }));
     };
     if let Some(system) = dialect.system() {
         each(Kind::System, &body[system]);
@@ -104,13 +121,44 @@ pub fn params(dialect: Dialect, body: &Json) -> Map<String, Json> {
     members.map(|(name, value)| (name.clone(), short(value))).collect()
 }
 
+/// The members of an object, without marks for caches.
+fn members(object: &Map<String, Json>) -> impl Iterator<Item = (&String, &Json)> {
+    object.iter().filter(|(name, _)| *name != "cache_control")
+}
+
+/// Whether both are written the same.
+fn is_same(one: &Json, other: &Json) -> bool {
+    match (one, other) {
+        (Json::Object(one), Json::Object(other)) => {
+            let (mut one, mut other) = (members(one), members(other));
+            loop {
+                match (one.next(), other.next()) {
+                    (None, None) => return true,
+                    (Some(a), Some(b)) if a.0 == b.0 && is_same(a.1, b.1) => {}
+                    _ => return false,
+                }
+            }
+        }
+        (Json::Array(one), Json::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        _ => one == other,
+    }
+}
+
+fn written(value: &Json) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(256);
+    write(value, &mut bytes);
+    bytes
+}
+
 /// Writes a value without marks for caches.
 fn write(value: &Json, out: &mut Vec<u8>) {
     match value {
-        Json::Object(members) => {
+        Json::Object(object) => {
             out.push(b'{');
             let mut first = true;
-            for (name, member) in members.iter().filter(|(name, _)| *name != "cache_control") {
+            for (name, member) in members(object) {
                 if !std::mem::take(&mut first) {
                     out.push(b',');
                 }
@@ -152,7 +200,7 @@ mod tests {
     use super::*;
 
     fn hashed(body: &Json) -> Hash {
-        hash(&of(Dialect::Messages, body), body["model"].as_str())
+        hash(&of(Dialect::Messages, body, &[]), body["model"].as_str())
     }
 
     #[test]
@@ -177,7 +225,39 @@ mod tests {
     #[test]
     fn a_part_is_the_json_it_was() {
         let message = json!({"role": "user", "content": [{"a": [1, 2.5, null, true, "ü\n\"\\"], "b": {}}, []]});
-        let parts = of(Dialect::Chat, &json!({"messages": [message]}));
-        assert_eq!(serde_json::from_slice::<Json>(&parts[0].bytes).unwrap(), message);
+        let parts = of(Dialect::Chat, &json!({"messages": [message]}), &[]);
+        assert_eq!(serde_json::from_slice::<Json>(&parts[0].bytes()).unwrap(), message);
+    }
+
+    #[test]
+    fn what_was_known_before_makes_no_difference() {
+        let request = |system: &str, tools: Json, messages: &str| {
+            let messages: Json = serde_json::from_str(messages).unwrap();
+            json!({"system": [{"text": "x-anthropic-billing-header: 1"}, {"text": system}], "tools": tools, "messages": messages})
+        };
+        let requests = [
+            request("s", json!([{"name": "a"}, {"name": "b"}]), r#"[{"role": "user", "content": "1"}]"#),
+            // Longer; a mark has moved.
+            request(
+                "s",
+                json!([{"name": "a"}, {"name": "b"}]),
+                r#"[{"role": "user", "content": "1", "cache_control": {}}, {"n": 1}]"#,
+            ),
+            // Another order is another text, and so are another number, fewer members, and none.
+            request("s", json!([{"name": "b"}, {"name": "a"}]), r#"[{"content": "1", "role": "user"}, {"n": 1.0}]"#),
+            request("t", json!([{"name": "b"}]), r#"[{"content": "1"}, {"n": 1.0, "m": []}, {"n": [1]}, [1, 2], []]"#),
+            request("t", json!(null), "[]"),
+            json!({"system": "t", "messages": [[1], [1, 2]]}),
+        ];
+        let plain = |parts: Vec<Part>| -> Vec<(Kind, Hash, Vec<u8>)> {
+            parts.iter().map(|part| (part.kind, part.hash, part.bytes())).collect()
+        };
+        for one in &requests {
+            for before in &requests {
+                let known = of(Dialect::Messages, before, &[]);
+                let (with, without) = (of(Dialect::Messages, one, &known), of(Dialect::Messages, one, &[]));
+                assert_eq!(plain(with), plain(without), "{one} after {before}");
+            }
+        }
     }
 }

@@ -3,13 +3,16 @@
 //! Prices change, and this table does not by itself: it has its date. A model that is not in it has no cost, rather than
 //! that of another.
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
 use crate::agent::gate::Usage;
 
 /// When the prices below were last compared with what vendors ask.
 pub const DATE: &str = "2026-11-16";
 
 /// What a million tokens cost, in US dollars.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     pub input: f64,
     pub output: f64,
@@ -94,17 +97,10 @@ pub fn cost(model: &str, usage: &Usage, own: &[(String, Price)]) -> Option<f64> 
     Some(parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1_000_000.0).sum())
 }
 
-/// Reads `[agent.prices]`: `"MODEL" = { input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }`. What is not said of
-/// the cache costs as input does. An error says which entry is wrong, and how.
-pub fn own(table: &toml::Table) -> Result<Vec<(String, Price)>, String> {
-    table
-        .iter()
-        .map(|(model, entry)| one(entry).map(|price| (model.clone(), price)).map_err(|why| format!("`{model}`: {why}")))
-        .collect()
-}
-
-fn one(entry: &toml::Value) -> Result<Price, String> {
-    let members = entry.as_table().ok_or("it must be a table such as { input = 3, output = 15 }")?;
+/// Reads an entry of `[agent.prices]`: `"MODEL" = { input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }`. What is
+/// not said of the cache costs as input does. An error says what is wrong with it.
+pub fn read(entry: &Json) -> Result<Price, String> {
+    let members = entry.as_object().ok_or("it must be a table such as { input = 3, output = 15 }")?;
     let known = ["input", "output", "cache_read", "cache_write"];
     if let Some(other) = members.keys().find(|member| !known.contains(&member.as_str())) {
         return Err(format!("there is no `{other}`; known: {}", known.join(", ")));
@@ -112,8 +108,7 @@ fn one(entry: &toml::Value) -> Result<Price, String> {
     let read = |member: &str| match members.get(member) {
         None => Ok(None),
         Some(value) => {
-            let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
-            let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+            let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
             number.map(Some).ok_or_else(|| format!("`{member}` must be dollars per million tokens"))
         }
     };
@@ -125,6 +120,8 @@ fn one(entry: &toml::Value) -> Result<Price, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -152,19 +149,19 @@ mod tests {
         let close = |cost: Option<f64>, wanted: f64| cost.is_some_and(|cost| (cost - wanted).abs() < 1e-9);
         assert!(close(cost("claude-sonnet-4-5", &[]), 3.0 + 1.5 + 0.6 + 1.5));
         assert_eq!(cost("none", &[]), None);
-        let table: toml::Table =
-            "none = { input = 1, output = 2.5 }\n\"claude-sonnet-4-5\" = { input = 0, output = 0 }".parse().unwrap();
-        let own = own(&table).unwrap();
+        let entries =
+            [("none", json!({"input": 1, "output": 2.5})), ("claude-sonnet-4-5", json!({"input": 0, "output": 0}))];
+        let own = entries.map(|(model, entry)| (model.to_string(), read(&entry).unwrap()));
         assert!(close(cost("none", &own), 1.0 + 0.25 + 2.0 + 0.4));
         assert!(close(cost("claude-sonnet-4-5-20250929", &own), 0.0));
     }
 
     #[test]
     fn wrong_prices_are_told() {
-        let wrong = |text: &str| own(&text.parse().unwrap()).unwrap_err();
-        assert_eq!(wrong("a = 3"), "`a`: it must be a table such as { input = 3, output = 15 }");
-        assert_eq!(wrong("a = { input = 3 }"), "`a`: `output` is missing");
-        assert_eq!(wrong("a = { input = -3, output = 1 }"), "`a`: `input` must be dollars per million tokens");
-        assert_eq!(wrong("a = { in = 3 }"), "`a`: there is no `in`; known: input, output, cache_read, cache_write");
+        let wrong = |entry: &Json| read(entry).unwrap_err();
+        assert_eq!(wrong(&json!(3)), "it must be a table such as { input = 3, output = 15 }");
+        assert_eq!(wrong(&json!({"input": 3})), "`output` is missing");
+        assert_eq!(wrong(&json!({"input": -3, "output": 1})), "`input` must be dollars per million tokens");
+        assert_eq!(wrong(&json!({"in": 3})), "there is no `in`; known: input, output, cache_read, cache_write");
     }
 }

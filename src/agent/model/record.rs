@@ -69,7 +69,7 @@ impl Keeper {
         if let Some(blob) = self.known.get(&part.hash) {
             return Ok(blob.clone());
         }
-        let clean = without_secrets(&part.bytes);
+        let clean = without_secrets(&part.bytes());
         let blob = match &self.folder {
             Some(folder) => blobs::store(folder, &clean)?.0,
             None => Blob { sha256: hex(&Sha256::digest(&clean)), bytes: clean.len() as u64 },

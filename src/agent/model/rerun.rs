@@ -158,7 +158,7 @@ impl Recording {
                     continue;
                 }
                 let before = then.get(at).map(|sha256| load(sha256));
-                let after = here.get(at).map(|(part, _)| without_secrets(&part.bytes));
+                let after = here.get(at).map(|(part, _)| without_secrets(&part.bytes()));
                 let difference = differ(kind, at, before.as_deref(), after.as_deref());
                 let Some(difference) = difference else { continue };
                 if kind == Kind::Message {

@@ -18,6 +18,7 @@ use super::call::Call;
 use super::copy::{About, Copy};
 use super::dialect::{Dialect, JSON};
 use super::inject::Injections;
+use super::parts::{self, Part};
 use super::price::Price;
 use super::record::Keeper;
 use super::reply::Reply;
@@ -69,6 +70,8 @@ pub struct State {
     /// Calls of the loop so far, and the last of each thread.
     pub calls: u32,
     pub last: HashMap<String, Last>,
+    /// The parts of each thread's last request.
+    pub parts: HashMap<String, Vec<Part>>,
     /// What all calls took together; those of models without a price are counted.
     pub usage: Usage,
     pub cost: f64,
@@ -100,6 +103,21 @@ impl Asked {
     #[must_use]
     pub fn told(&self) -> String {
         format!("{} {}", self.method, self.path)
+    }
+}
+
+/// How many threads' last requests are remembered.
+const REMEMBERED: usize = 16;
+
+impl State {
+    /// The parts of a thread's request, which are remembered for the next.
+    pub fn parts(&mut self, thread: &str, dialect: Dialect, body: &Json) -> Vec<Part> {
+        let parts = parts::of(dialect, body, self.parts.get(thread).map_or(&[], Vec::as_slice));
+        if self.parts.len() >= REMEMBERED && !self.parts.contains_key(thread) {
+            self.parts.clear();
+        }
+        self.parts.insert(thread.to_string(), parts.clone());
+        parts
     }
 }
 
