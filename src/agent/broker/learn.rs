@@ -131,7 +131,9 @@ impl Broker {
                     let said = text("text").filter(|text| !text.is_empty());
                     let about = &mut self.state.threads[thread];
                     about.last_usage = Some(usage);
-                    about.asked = None;
+                    if data.get("cut").is_none() {
+                        about.asked = None;
+                    }
                     if let Some(said) = said {
                         about.heard("assistant", json!(said));
                     }

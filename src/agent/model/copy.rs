@@ -108,6 +108,14 @@ impl Copy {
             if self.about.dialect.is_none() { ("model.other", json!({})) } else { self.said(&reply, why) };
         let mut data = data;
         let about = &self.about;
+        // The same question after its answer is a new one.
+        if kind == "model.response" && whole {
+            let mut state = self.tap.state();
+            let last = state.last.get_mut(&about.thread).filter(|last| Some(last.number) == about.call);
+            if let Some(last) = last {
+                last.key.clear();
+            }
+        }
         data["provider"] = json!(about.provider);
         data["path"] = json!(about.path);
         data["status"] = json!(self.status);
