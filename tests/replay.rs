@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bugeye::commands::{CATALOGUE, Past};
+use bugeye::commands::{CATALOGUE, Entry, Group, Past};
 use bugeye::store::occurrences::occurrences;
 use bugeye::store::read::{Head, heads};
 use serde_json::{Value, json};
@@ -258,7 +258,9 @@ fn a_record_tells_what_delve_was_not_asked() {
 /// A command that reads and is not in the list would go untested.
 #[test]
 fn every_reading_command_is_asked() {
-    for entry in CATALOGUE.iter().filter(|entry| matches!(entry.past, Past::Reads | Past::Told | Past::Selects)) {
+    let reads = |entry: &&Entry| matches!(entry.past, Past::Reads | Past::Told | Past::Selects);
+    // What reads agents alone is asked of one in `agents_held`.
+    for entry in CATALOGUE.iter().filter(reads).filter(|entry| entry.group != Group::Agents) {
         let asked = READING.iter().any(|line| line.split(' ').next() == Some(entry.name));
         assert!(asked, "{} is not in the list", entry.name);
     }
