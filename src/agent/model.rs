@@ -144,6 +144,10 @@ pub fn serve_at(listener: TcpListener, line: Line, config: Config) -> io::Result
         upstreams.push((name, Arc::new(Upstream::new(&url)?)));
     }
     let recording = config.replay.as_ref().map(Recording::read).transpose()?;
+    if recording.is_some() && upstreams.is_empty() {
+        let why = "the agent asks its model past the model tap: it can't be given the answers of a record";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
     let port = listener.local_addr()?.port();
     let state = State { keeper: record::Keeper::new(config.record), recording, ..State::default() };
     let tap = Arc::new(Tap {
