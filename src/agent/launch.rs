@@ -72,6 +72,19 @@ const AGENTS: [Agent; 4] = [
     Agent { name: "opencode", package: "opencode-ai", prepare: opencode::prepare },
 ];
 
+/// Programs that run others: their options that take the next word, and how many words of their own come before the command.
+const RUNNERS: [(&str, &[&str], usize); 9] = [
+    ("timeout", &["-k", "--kill-after", "-s", "--signal"], 1),
+    ("nice", &["-n", "--adjustment"], 0),
+    ("nohup", &[], 0),
+    ("npx", &["-p", "--package"], 0),
+    ("bunx", &["-p", "--package"], 0),
+    ("pnpx", &["-p", "--package"], 0),
+    ("node", &[], 0),
+    ("bun", &[], 0),
+    ("deno", &[], 0),
+];
+
 /// The command line and environment of an agent with both taps.
 pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let (words, set) = without_env(wish.words);
@@ -134,15 +147,12 @@ fn find(words: &[String]) -> Option<(&'static Agent, usize)> {
 
 /// Where the command begins that the one at `at` runs, if that is one that runs others, and it is plain which.
 fn inner(words: &[String], at: usize) -> Option<usize> {
-    // Options that take the next word, and words of its own that come before the command.
-    let (valued, own): (&[&str], usize) = match stem(&words[at]).as_str() {
-        "timeout" => (&["-k", "--kill-after", "-s", "--signal"], 1),
-        "nice" => (&["-n", "--adjustment"], 0),
-        "npx" | "bunx" | "pnpx" => (&["-p", "--package"], 0),
-        "bun" | "deno" if words.get(at + 1).is_some_and(|word| word == "run" || word == "x") => (&[], 1),
-        "nohup" | "node" | "bun" | "deno" => (&[], 0),
-        _ => return None,
-    };
+    let program = stem(&words[at]);
+    let (_, valued, own) = RUNNERS.iter().find(|(name, ..)| *name == program)?;
+    // `bun run`, `deno run`, `bun x`
+    let has_verb = ["bun", "deno"].contains(&program.as_str())
+        && words.get(at + 1).is_some_and(|word| word == "run" || word == "x");
+    let own = own + usize::from(has_verb);
     let (mut next, mut own) = (at + 1, own);
     loop {
         match words.get(next)?.as_str() {
