@@ -27,6 +27,9 @@ use crate::adapters::{Found, Reach, Stdio, Way};
 use crate::dap::{Codec, Message};
 use crate::model::Target;
 
+pub(crate) use dbgp::base64;
+pub(crate) use node::unescaped;
+
 /// The translators, by the name that [`Way::Translated`] has.
 const TRANSLATORS: &[(&str, fn(&Asked) -> u8)] = &[
     ("dials", relay::dials),

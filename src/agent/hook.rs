@@ -18,6 +18,7 @@ pub use codex::EVENTS as CODEX_EVENTS;
 pub use gemini::EVENTS as GEMINI_EVENTS;
 
 use super::gate::{Answer, Ask, Line, Note, Point, Powers, Verdict};
+use super::path::plain;
 
 /// The agents whose hooks are understood.
 pub const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "cursor", "copilot", "opencode"];
@@ -155,6 +156,18 @@ fn only(input: &Json, names: &[&str]) -> Json {
     Json::Object(members.collect::<Map<_, _>>())
 }
 
+/// The same, each of the agent's names with the one that it has in a record.
+fn called(input: &Json, names: &[(&str, &str)]) -> Json {
+    let members = names.iter().filter_map(|(theirs, ours)| Some(((*ours).to_string(), input.get(*theirs)?.clone())));
+    Json::Object(members.collect::<Map<_, _>>())
+}
+
+/// What an error says, where it is more than a text.
+fn message(error: &Json) -> Json {
+    let said = ["/message", "/data/message", "/name"].iter().find_map(|path| error.pointer(path)?.as_str());
+    said.map_or_else(|| json!(plain(error)), Into::into)
+}
+
 fn note(kind: &str, thread: String, span: Option<String>, data: Json) -> Heard {
     Heard::Note(Note { kind: kind.into(), thread, span, data })
 }
@@ -185,11 +198,6 @@ fn asks(ask: Ask) -> Heard {
 fn injected(answer: &Answer) -> Option<String> {
     let texts: Vec<&str> = answer.inject.iter().map(|message| message.text.as_str()).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
-}
-
-/// A value as the model reads it.
-fn plain(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), Into::into)
 }
 
 #[cfg(test)]

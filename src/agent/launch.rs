@@ -72,16 +72,28 @@ const AGENTS: [Agent; 4] = [
     Agent { name: "opencode", package: "opencode-ai", prepare: opencode::prepare },
 ];
 
-/// Programs that run a package: what they run is the first of their words that names an agent.
-const RUNNERS: [&str; 6] = ["npx", "bunx", "pnpx", "node", "bun", "deno"];
+/// Programs that run others: their options that take the next word, and how many words of their own come before the command.
+const RUNNERS: [(&str, &[&str], usize); 9] = [
+    ("timeout", &["-k", "--kill-after", "-s", "--signal"], 1),
+    ("nice", &["-n", "--adjustment"], 0),
+    ("nohup", &[], 0),
+    ("npx", &["-p", "--package"], 0),
+    ("bunx", &["-p", "--package"], 0),
+    ("pnpx", &["-p", "--package"], 0),
+    ("node", &[], 0),
+    ("bun", &[], 0),
+    ("deno", &[], 0),
+];
 
 /// The command line and environment of an agent with both taps.
 pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
-    let mut prepared = Prepared { agent: "sdk", words: wish.words.to_vec(), ..Prepared::default() };
-    let text = |path: &Path| path.display().to_string();
-    prepared.env.insert("BUGEYE_AGENT_SOCKET".into(), text(wish.socket));
+    let (words, set) = without_env(wish.words);
+    let env = [wish.env, &set].concat();
+    let wish = &Wish { words: &words, env: &env, ..wish.clone() };
+    let mut prepared = Prepared { agent: "sdk", words: words.clone(), ..Prepared::default() };
+    prepared.env.extend(set);
+    prepared.env.insert("BUGEYE_AGENT_SOCKET".into(), wish.socket.display().to_string());
     prepared.env.insert("BUGEYE_AGENT_TOKEN".into(), wish.token.into());
-    prepared.env.insert("BUGEYE_AGENT_DIR".into(), text(wish.folder));
     // A token in the address is no good to a proxy.
     if wish.model.is_some() {
         for name in ["NO_PROXY", "no_proxy"] {
@@ -93,7 +105,14 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
             prepared.agent = agent.name;
             (agent.prepare)(wish, &mut prepared)?;
         }
-        None => any(wish, &mut prepared),
+        None => {
+            if let Some(Agent { name, .. }) = mentioned(wish.words) {
+                prepared.notes.push(format!(
+                    "`{name}` is not what is started here: its tools are not held if this program runs it; start it by itself: bugeye start --agent -- {name} …"
+                ));
+            }
+            any(wish, &mut prepared);
+        }
     }
     Ok(prepared)
 }
@@ -110,26 +129,80 @@ fn past_proxies(now: Option<&str>) -> String {
 /// Whether these words start one of the agents that are known, as they are.
 #[must_use]
 pub fn is_known(words: &[String]) -> bool {
-    find(words).is_some()
+    find(&without_env(words).0).is_some()
+}
+
+/// The agent that a word names.
+fn named(word: &str) -> Option<&'static Agent> {
+    AGENTS.iter().find(|agent| {
+        let package = word.strip_prefix(agent.package);
+        stem(word) == agent.name || package.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
+    })
 }
 
 /// Which agent the words start, and where among them its own begin.
 fn find(words: &[String]) -> Option<(&'static Agent, usize)> {
-    let program = stem(words.first()?);
-    let named = |word: &str| {
-        AGENTS.iter().find(|agent| {
-            let package = word.strip_prefix(agent.package);
-            stem(word) == agent.name || package.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
-        })
+    let mut at = 0;
+    loop {
+        if let Some(agent) = named(words.get(at)?) {
+            return Some((agent, at + 1));
+        }
+        at = inner(words, at)?;
+    }
+}
+
+/// Where the command begins that the one at `at` runs, if that is one that runs others, and it is plain which.
+fn inner(words: &[String], at: usize) -> Option<usize> {
+    let program = stem(&words[at]);
+    let (_, valued, own) = RUNNERS.iter().find(|(name, ..)| *name == program)?;
+    // `bun run`, `deno run`, `bun x`
+    let has_verb = ["bun", "deno"].contains(&program.as_str())
+        && words.get(at + 1).is_some_and(|word| word == "run" || word == "x");
+    let own = own + usize::from(has_verb);
+    let (mut next, mut own) = (at + 1, own);
+    loop {
+        match words.get(next)?.as_str() {
+            word if valued.contains(&word) => next += 2,
+            word if word.starts_with('-') => next += 1,
+            _ if own > 0 => (next, own) = (next + 1, own - 1),
+            _ => return Some(next),
+        }
+    }
+}
+
+/// The words without `env`, and what that was to set: ours goes on top of it. One with options is left as it is.
+fn without_env(words: &[String]) -> (Vec<String>, Vec<(String, String)>) {
+    let (mut words, mut set) = (words.to_vec(), Vec::new());
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if stem(word) == "env" {
+            let pairs: Vec<(String, String)> = words[at + 1..]
+                .iter()
+                .map_while(|word| word.split_once('='))
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect();
+            if words.get(at + 1 + pairs.len()).is_none_or(|next| next.starts_with('-')) {
+                break;
+            }
+            words.drain(at..=at + pairs.len());
+            set.extend(pairs);
+            continue;
+        }
+        match inner(&words, at) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    (words, set)
+}
+
+/// An agent that is named where it is not what is started: it may be held by nobody.
+fn mentioned(words: &[String]) -> Option<&'static Agent> {
+    let is_shell = ["sh", "bash", "dash", "zsh", "fish"].contains(&stem(words.first()?).as_str());
+    let parts = |word: &'_ String| -> Vec<String> {
+        if is_shell { word.split_whitespace().map(Into::into).collect() } else { vec![word.clone()] }
     };
-    if let Some(agent) = AGENTS.iter().find(|agent| agent.name == program) {
-        return Some((agent, 1));
-    }
-    if !RUNNERS.contains(&program.as_str()) {
-        return None;
-    }
-    let at = 1 + words.iter().skip(1).take(4).position(|word| !word.starts_with('-') && named(word).is_some())?;
-    Some((named(&words[at])?, at + 1))
+    words.iter().skip(1).flat_map(parts).find_map(|word| named(&word))
 }
 
 /// `claude` of `/usr/bin/claude` or `claude.js`.
@@ -149,6 +222,20 @@ fn any(wish: &Wish, prepared: &mut Prepared) {
         ("gemini", &["GOOGLE_GEMINI_BASE_URL"], "https://generativelanguage.googleapis.com"),
     ] {
         let theirs = names.iter().find_map(|name| wish.var(name));
+        // Many programs read such a file, and leave alone what is set already.
+        let mut files = wish.cwd.ancestors().map(|folder| folder.join(".env"));
+        let sets = |file: &Path| dotenv(file).is_some_and(|set| names.iter().any(|name| set.contains_key(*name)));
+        if wish.model.is_some()
+            && theirs.is_none()
+            && let Some(file) = files.find(|file| sets(file))
+        {
+            let (name, file) = (names[0], file.display());
+            let how = format!(
+                "whether this program heeds `{name}` in {file} is not known: calls to {provider} are not seen; set it in the environment"
+            );
+            prepared.notes.push(how);
+            continue;
+        }
         if let Some(tap) = wish.tap(provider, theirs.unwrap_or(url), prepared) {
             prepared.env.extend(names.iter().map(|name| ((*name).to_string(), tap.clone())));
         }
@@ -163,7 +250,7 @@ impl Wish<'_> {
     }
 
     fn is_on(&self, name: &str) -> bool {
-        self.var(name).is_some_and(|value| !["0", "false", "no", "off"].contains(&value.to_ascii_lowercase().as_str()))
+        self.var(name).is_some_and(is_yes)
     }
 
     /// Where the agent begins among the words; what it is given by us goes there.
@@ -204,6 +291,11 @@ impl Wish<'_> {
     }
 }
 
+/// A variable that switches something on.
+fn is_yes(value: &str) -> bool {
+    !["", "0", "false", "no", "off"].contains(&value.to_ascii_lowercase().as_str())
+}
+
 /// A word that a shell leaves as it is.
 fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
@@ -213,33 +305,63 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The value of a flag in either form, with the place of its words. The last one counts.
-fn flag<'a>(words: &'a [String], names: &[&str]) -> Option<(std::ops::Range<usize>, &'a str)> {
+/// The values of a flag in either form, with the places of their words.
+fn flags<'a>(words: &'a [String], names: &[&str]) -> Vec<(std::ops::Range<usize>, &'a str)> {
     let ours = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let mut found = None;
-    for (at, word) in words[..ours].iter().enumerate() {
-        for name in names {
-            if word == name {
-                found = words[..ours].get(at + 1).map(|value| (at..at + 2, value.as_str()));
-            } else if let Some(value) = word.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')) {
-                found = Some((at..at + 1, value));
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < ours {
+        let word = &words[at];
+        let joined = names.iter().find_map(|name| word.strip_prefix(name)?.strip_prefix('='));
+        let value = words[..ours].get(at + 1).filter(|_| names.contains(&word.as_str()));
+        let (length, value) = joined.map_or((2, value.map(String::as_str)), |value| (1, Some(value)));
+        match value {
+            Some(value) => {
+                found.push((at..at + length, value));
+                at += length;
             }
+            None => at += 1,
         }
     }
     found
+}
+
+/// The one that counts: the last.
+fn flag<'a>(words: &'a [String], names: &[&str]) -> Option<&'a str> {
+    flags(words, names).pop().map(|(_, value)| value)
 }
 
 fn has_flag(words: &[String], name: &str) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == name)
 }
 
-/// A settings file, comments and all. None if it isn't there, or is none.
-fn settings(path: &Path) -> Option<Map<String, Json>> {
+/// A file of settings that is one.
+fn read(path: &Path) -> Option<String> {
     let known = fs::metadata(path).ok()?;
     if !known.is_file() || known.len() > LARGEST_FILE {
         return None;
     }
-    match crate::launch_config::jsonc::parse(&fs::read_to_string(path).ok()?).ok()? {
+    fs::read_to_string(path).ok()
+}
+
+/// What a file of variables sets, line by line.
+fn dotenv(path: &Path) -> Option<BTreeMap<String, String>> {
+    let text = read(path)?;
+    let pairs = text.lines().filter_map(|line| {
+        let (name, value) = line.trim().trim_start_matches("export ").split_once('=')?;
+        let value = value.trim();
+        let value = match value.chars().next().filter(|quote| "\"'`".contains(*quote)) {
+            Some(quote) => value[1..].split(quote).next().unwrap_or_default(),
+            None => value.split(" #").next().unwrap_or_default().trim_end(),
+        };
+        Some((name.trim().to_string(), value.to_string()))
+    });
+    Some(pairs.filter(|(name, value)| !name.starts_with('#') && !value.is_empty()).collect())
+}
+
+/// A settings file, comments and all. None if it isn't there, or is none.
+fn settings(path: &Path) -> Option<Map<String, Json>> {
+    match crate::launch_config::jsonc::parse(&read(path)?).ok()? {
         Json::Object(members) => Some(members),
         _ => None,
     }

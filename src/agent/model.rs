@@ -31,7 +31,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -72,8 +72,10 @@ pub struct Config {
     pub ping: Duration,
     /// Certificates to trust besides the system's: a file in PEM form.
     pub roots: Option<PathBuf>,
-    /// The user's proxy for what goes by TLS: `http://HOST:PORT`.
+    /// The user's proxy for what goes by TLS: `http://HOST:PORT`, with a name and password before it or not.
     pub proxy: Option<String>,
+    /// Hosts that are reached without it, as `NO_PROXY` has them.
+    pub no_proxy: Option<String>,
     /// The user's own prices, which go before those of the table.
     pub prices: Vec<(String, Price)>,
 }
@@ -89,6 +91,7 @@ impl Config {
             ping: PING,
             roots: None,
             proxy: None,
+            no_proxy: None,
             prices: Vec::new(),
         }
     }
@@ -144,6 +147,10 @@ pub fn serve_at(listener: TcpListener, line: Line, config: Config) -> io::Result
         upstreams.push((name, Arc::new(Upstream::new(&url)?)));
     }
     let recording = config.replay.as_ref().map(Recording::read).transpose()?;
+    if recording.is_some() && upstreams.is_empty() {
+        let why = "the agent asks its model past the model tap: it can't be given the answers of a record";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
     let port = listener.local_addr()?.port();
     let state = State { keeper: record::Keeper::new(config.record), recording, ..State::default() };
     let tap = Arc::new(Tap {
@@ -151,11 +158,12 @@ pub fn serve_at(listener: TcpListener, line: Line, config: Config) -> io::Result
         token: token.clone(),
         port,
         upstreams,
-        ways: Ways::new(config.proxy, config.roots),
+        ways: Ways::new(config.proxy, config.no_proxy, config.roots),
         ping: config.ping,
         prices: config.prices,
         state: Mutex::new(state),
         met: AtomicBool::new(false),
+        first: OnceLock::new(),
         spans: AtomicU64::new(0),
     });
     let listening = tokio::spawn(accept(listener, tap));
@@ -169,11 +177,14 @@ async fn accept(listener: TcpListener, tap: Arc<Tap>) {
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             // Out of descriptors, most likely: others have to go first.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
+        if guard::is_another_user(from, tap.port) {
+            continue;
+        }
         let tap = Arc::clone(&tap);
         connections.spawn(async move {
             connection(stream, tap).await;

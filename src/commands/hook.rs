@@ -67,8 +67,13 @@ pub fn main(typed: &[OsString]) -> Option<u8> {
 }
 
 /// What came back.
-#[derive(Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Reply {
+    #[serde(default, rename = "type")]
+    kind: String,
+    /// Of an error: what went wrong.
+    #[serde(default)]
+    message: Option<String>,
     #[serde(default)]
     stdout: String,
     #[serde(default)]
@@ -89,9 +94,9 @@ fn unheard(error: &io::Error) -> Reply {
     if std::env::var_os("BUGEYE_AGENT_FAIL").is_some_and(|how| how == "closed") {
         let stderr =
             format!("the debugger does not answer ({error}), and BUGEYE_AGENT_FAIL=closed lets nothing pass\n");
-        return Reply { stdout: String::new(), stderr, code: 2 };
+        return Reply { stderr, code: 2, ..Reply::default() };
     }
-    Reply { stdout: "{}".into(), stderr: String::new(), code: 0 }
+    Reply { stdout: "{}".into(), ..Reply::default() }
 }
 
 fn exchange(agent: &str, event: Option<&str>) -> io::Result<Reply> {
@@ -111,7 +116,16 @@ fn exchange(agent: &str, event: Option<&str>) -> io::Result<Reply> {
     if line.is_empty() {
         return Err(io::Error::other("it has gone"));
     }
-    serde_json::from_slice(&line).map_err(io::Error::other)
+    understood(&line)
+}
+
+/// What stands in the debugger's line. One that says what it could not do is no leave to go on.
+fn understood(line: &[u8]) -> io::Result<Reply> {
+    let reply: Reply = serde_json::from_slice(line).map_err(io::Error::other)?;
+    match reply.message {
+        Some(why) if reply.kind == "error" => Err(io::Error::other(why)),
+        _ => Ok(reply),
+    }
 }
 
 /// One line. The event is checked and passed on as it is: JSON has no line ends that could not be spaces.
@@ -177,6 +191,15 @@ mod tests {
         for bad in ["", "no", "{}}", "{},\"x\":{}"] {
             assert!(request("claude", None, "t", bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_the_debugger_could_not_do_is_no_leave_to_go_on() {
+        let reply = understood(br#"{"type":"hook","stdout":"{}","stderr":"","code":3}"#).unwrap();
+        assert_eq!((reply.stdout.as_str(), reply.code), ("{}", 3));
+        let error = understood(br#"{"type":"error","message":"the token is wrong"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "the token is wrong");
+        assert!(understood(b"nonsense").is_err());
     }
 
     #[test]

@@ -11,6 +11,8 @@ mod values;
 mod wire;
 mod xml;
 
+pub(crate) use wire::base64;
+
 use std::collections::VecDeque;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -20,6 +20,8 @@ mod urls;
 mod values;
 mod websocket;
 
+pub(crate) use urls::unescaped;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

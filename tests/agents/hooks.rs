@@ -516,6 +516,7 @@ fn a_sub_agent_is_another_thread() {
     let claude = json!({"description": "a test", "prompt": "Say hello.", "subagent_type": "general-purpose"});
     let opencode = json!({"description": "a test", "prompt": "Say hello.", "subagent_type": "general"});
     for (agent, tool, input) in [(&CLAUDE, "Agent", claude), (&OPENCODE, "task", opencode)] {
+        let kind = input["subagent_type"].clone();
         let turns = [
             Turn::call(tool, input),
             Turn::call(agent.shell, (agent.input)("echo from-below")),
@@ -534,6 +535,8 @@ fn a_sub_agent_is_another_thread() {
             heard.notes.iter().map(|note| (note.kind.as_str(), note.thread.as_str())).collect();
         assert!(kinds.contains(&("agent.spawn", &shell.thread)), "{kinds:?}");
         assert!(kinds.contains(&("agent.exit", &shell.thread)), "{kinds:?}");
+        let spawned = heard.notes.iter().find(|note| note.kind == "agent.spawn").unwrap();
+        assert_eq!(spawned.data["type"], kind, "{}", spawned.data);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bugeye::agent::gate::Answer;
 use bugeye::agent::model::serve;
 use serde_json::json;
 
@@ -282,7 +283,7 @@ async fn questions_aside_are_told_as_such_and_other_requests_pass() {
     assert!(desk.asks().is_empty());
 
     let title = json!({"model": "m", "max_tokens": 20, "messages": [{"role": "user", "content": "quota"}]});
-    post(&served, canned.path, &title).await;
+    post_with(&served, canned.path, &["user-agent: claude-cli/2.1.325"], &title).await;
     let asked = desk.asks().remove(0);
     assert!(asked.aside && !asked.powers.hold && !asked.powers.edit);
     assert_eq!(desk.note("model.request", 0).await["aside"], true);
@@ -293,6 +294,39 @@ async fn questions_aside_are_told_as_such_and_other_requests_pass() {
     let got = send(&served, "GET /openai/models?key=hush", &["upgrade: websocket", "connection: upgrade"], b"").await;
     assert_eq!(got.got().await.status, 426);
     assert_eq!(desk.attached().len(), 1);
+}
+
+#[tokio::test]
+async fn a_program_of_the_user_s_own_is_held_however_short_its_questions() {
+    let canned = canned::messages();
+    let upstream = Upstream::always(Say::json(&canned.whole)).await;
+    let (line, desk) = Desk::judging(None, |_| None);
+    let served = tap(line, &upstream.url).await;
+    let short = json!({"model": "m", "max_tokens": 20, "system": "You make titles.", "messages": [{"role": "user", "content": "x"}]});
+    let waiting = send(
+        &served,
+        &format!("POST {}", canned.path),
+        &["user-agent: Anthropic/Python 0.75.0"],
+        short.to_string().as_bytes(),
+    )
+    .await;
+    desk.answer(Answer::default()).await;
+    assert_eq!(waiting.got().await.json(), canned.whole);
+    assert!(!desk.asks()[0].aside && desk.asks()[0].powers.hold);
+}
+
+#[tokio::test]
+async fn an_agent_that_the_agent_starts_is_a_thread_of_its_own() {
+    let canned = canned::messages();
+    let upstream = Upstream::always(Say::json(&canned.whole)).await;
+    let (line, desk) = Desk::open();
+    let served = tap(line, &upstream.url).await;
+    for session in ["one", "one", "two", "one"] {
+        let session = format!("x-claude-code-session-id: {session}");
+        post_with(&served, canned.path, &[&session], &canned.question).await;
+    }
+    let threads: Vec<String> = desk.asks().into_iter().map(|ask| ask.thread).collect();
+    assert_eq!(threads, ["main", "main", "two", "main"]);
 }
 
 #[tokio::test]

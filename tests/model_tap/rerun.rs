@@ -266,4 +266,35 @@ async fn a_record_without_model_calls_is_refused_at_the_start() {
     let (line, _desk) = Desk::open();
     let error = serve(line, again(folder.path(), None)).await.unwrap_err();
     assert!(error.to_string().contains("no model calls"), "{error}");
+    // Calls that went past the tap are told of by hooks, and what was answered is not known. One that was never answered
+    // is no better.
+    let told = [
+        json!({"type": "model.request", "data": {"model": null, "n_messages": 0, "iteration": 1}}),
+        json!({"type": "model.request", "data": {"span": "model-1", "thread": "main", "call": 1, "hash": "x"}}),
+    ];
+    for count in 1..=2 {
+        let lines: String = told[..count].iter().map(|event| format!("{event}\n")).collect();
+        std::fs::write(folder.path().join("events.jsonl"), lines).unwrap();
+        let (line, _desk) = Desk::open();
+        let again = with_upstreams(again(folder.path(), None), "http://127.0.0.1:1");
+        let error = serve(line, again).await.unwrap_err();
+        assert!(error.to_string().contains("no model calls"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn requests_that_hooks_told_of_do_not_stand_in_the_way_and_an_agent_without_a_tap_is_refused() {
+    let canned = messages();
+    let folder = tempfile::tempdir().unwrap();
+    let events = folder.path().join("events.jsonl");
+    let hooked = json!({"type": "model.request", "data": {"n_messages": 0, "iteration": 1, "thread": "main"}});
+    std::fs::write(&events, format!("{hooked}\n")).unwrap();
+    let answers = record(&canned, folder.path()).await;
+    let (line, _desk) = Desk::open();
+    let served = serve(line, with_upstreams(again(folder.path(), None), "http://127.0.0.1:1")).await.unwrap();
+    assert_eq!(post(&served, canned.path, &question(&canned, 1, "Go on")).await.text(), answers[0]);
+    // Nothing of its model comes here: it would ask the real one.
+    let (line, _desk) = Desk::open();
+    let error = serve(line, again(folder.path(), None)).await.unwrap_err();
+    assert!(error.to_string().contains("past the model tap"), "{error}");
 }

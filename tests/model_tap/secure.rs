@@ -152,27 +152,55 @@ async fn tls_is_checked() {
 async fn a_proxy_of_the_user_s_is_the_way_to_tls() {
     let canned = canned::messages();
     let port = by_tls(canned.whole.to_string()).await;
-    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = proxy.local_addr().unwrap();
-    let (to, asked) = tokio::sync::oneshot::channel();
-    tokio::spawn(async move {
-        let (mut stream, _) = proxy.accept().await.unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(stream.read_u8().await.unwrap());
-        }
-        to.send(String::from_utf8(head).unwrap()).unwrap();
-        stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
-        let mut upstream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-        let _ = tokio::io::copy_bidirectional(&mut stream, &mut upstream).await;
-    });
+    let (address, mut asked) = proxy_to(port).await;
     let (line, _desk) = Desk::open();
     let mut through = with_upstreams(config(), &format!("https://localhost:{port}"));
     (through.roots, through.proxy) = (Some(fixture("ca.pem")), Some(format!("http://{address}")));
-    let served = serve(line, through).await.unwrap();
+    let served = serve(line, through.clone()).await.unwrap();
     let got = post(&served, canned.path, &canned.question).await;
     assert_eq!((got.status, got.json()), (200, canned.whole.clone()));
-    assert!(asked.await.unwrap().starts_with(&format!("CONNECT localhost:{port} HTTP/1.1\r\n")));
+    let head = asked.recv().await.unwrap();
+    assert!(head.starts_with(&format!("CONNECT localhost:{port} HTTP/1.1\r\n")), "{head}");
+    assert!(!head.contains("Proxy-Authorization"), "{head}");
+
+    // With a password, and with one that has signs of its own in it.
+    for (login, sent) in [("me:hush", "bWU6aHVzaA=="), ("me:p%40ss", "bWU6cEBzcw=="), ("me", "bWU6")] {
+        let (line, _desk) = Desk::open();
+        let with =
+            bugeye::agent::model::Config { proxy: Some(format!("http://{login}@{address}/")), ..through.clone() };
+        let served = serve(line, with).await.unwrap();
+        assert_eq!(post(&served, canned.path, &canned.question).await.status, 200);
+        let head = asked.recv().await.unwrap();
+        assert!(head.contains(&format!("\r\nProxy-Authorization: Basic {sent}\r\n")), "{head}");
+    }
+
+    // Not for hosts that are to be reached without it.
+    let (line, _desk) = Desk::open();
+    let past = bugeye::agent::model::Config { no_proxy: Some("corp.example,localhost".into()), ..through };
+    let served = serve(line, past).await.unwrap();
+    assert_eq!(post(&served, canned.path, &canned.question).await.status, 200);
+    assert!(asked.try_recv().is_err(), "the proxy was asked");
+}
+
+/// A proxy that leads to one port, and tells what it was asked.
+async fn proxy_to(port: u16) -> (std::net::SocketAddr, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = proxy.local_addr().unwrap();
+    let (to, asked) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = proxy.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            to.send(String::from_utf8(head).unwrap()).unwrap();
+            stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
+            let mut upstream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut stream, &mut upstream).await });
+        }
+    });
+    (address, asked)
 }
 
 #[tokio::test]

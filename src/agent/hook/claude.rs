@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Asked, Heard, asks, injected, member, note, only, plain, question, text, thread, words};
+use super::{Asked, Heard, asks, called, injected, member, note, only, plain, question, text, thread, words};
 use crate::agent::gate::{Ask, Point, Powers, Verdict};
 
 const HELD: Powers = Powers { hold: true, abort: true, inject: true, ..Powers::NONE };
@@ -42,6 +42,7 @@ pub fn read_as(agent: &str, input: &Json, powers: impl Fn(Point, bool) -> Powers
     let on = thread(input);
     let span = words(input, "tool_use_id");
     let about = |kind: &str, names: &[&str]| note(kind, on.clone(), span.clone(), only(input, names));
+    let named = |kind: &str, names: &[(&str, &str)]| note(kind, on.clone(), span.clone(), called(input, names));
     let ask = |point, value| question(point, on.clone(), value, powers(point, false));
     match text(input, "hook_event_name").unwrap_or_default() {
         "SessionStart" => {
@@ -76,18 +77,22 @@ pub fn read_as(agent: &str, input: &Json, powers: impl Fn(Point, bool) -> Powers
         }
         "PostToolBatch" => vec![asks(ask(Point::BeforeModel, Json::Null))],
         "Stop" => vec![asks(ask(Point::BeforeStop, member(input, "last_assistant_message")))],
-        "SubagentStart" => vec![about("agent.spawn", &["agent_type"])],
+        "SubagentStart" => vec![named("agent.spawn", &[("agent_type", "type")])],
         "SubagentStop" => vec![
             asks(ask(Point::BeforeStop, member(input, "last_assistant_message"))),
-            about("agent.exit", &["agent_type", "last_assistant_message"]),
+            named("agent.exit", &[("agent_type", "type"), ("last_assistant_message", "text")]),
         ],
         "PreCompact" | "PostCompact" => {
             vec![about("context.compact", &["hook_event_name", "trigger", "custom_instructions", "compact_summary"])]
         }
         "PermissionRequest" => {
-            vec![about("permission.request", &["tool_name", "tool_input", "permission_suggestions"])]
+            let names = [("tool_name", "name"), ("tool_input", "input"), ("permission_suggestions", "options")];
+            vec![named("permission.request", &names)]
         }
-        "PermissionDenied" => vec![about("tool.denied", &["tool_name", "tool_input", "reason"])],
+        "PermissionDenied" => {
+            let names = [("tool_name", "name"), ("tool_input", "input"), ("reason", "reason")];
+            vec![named("tool.denied", &names)]
+        }
         "Notification" => vec![about("log", &["notification_type", "message", "title"])],
         _ => Vec::new(),
     }

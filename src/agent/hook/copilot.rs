@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Asked, Heard, asks, claude, injected, member, note, only, plain, question, text, words};
+use super::{Asked, Heard, asks, claude, injected, member, message, note, only, plain, question, text, words};
 use crate::agent::gate::{Point, Powers, Verdict};
 
 const HELD: Powers = Powers { hold: true, ..Powers::NONE };
@@ -81,7 +81,10 @@ pub fn read(input: &Json) -> Vec<Heard> {
             let powers = Powers { deny: true, inject: true, ..HELD };
             vec![asks(ask(Point::BeforeStop, member(input, "stopReason"), powers))]
         }
-        "errorOccurred" => vec![about("model.error", &["error"])],
+        "errorOccurred" => {
+            let said = json!({"message": message(&member(input, "error"))});
+            vec![note("model.error", on(), None, said)]
+        }
         "preCompact" => vec![about("context.compact", &["trigger"])],
         name if name.starts_with(char::is_uppercase) => {
             let powers = |point: Point, failed: bool| match point {

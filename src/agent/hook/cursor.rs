@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Asked, Heard, asks, injected, member, note, only, plain, question, text, words};
+use super::{Asked, Heard, asks, called, injected, member, note, only, plain, question, text, words};
 use crate::agent::gate::{Point, Powers, Verdict};
 
 const HELD: Powers = Powers { hold: true, ..Powers::NONE };
@@ -11,6 +11,7 @@ pub fn read(input: &Json) -> Vec<Heard> {
     let on = words(input, "subagent_id").unwrap_or_else(|| "main".into());
     let span = words(input, "tool_use_id").or_else(|| words(input, "tool_call_id"));
     let about = |kind: &str, names: &[&str]| note(kind, on.clone(), span.clone(), only(input, names));
+    let named = |kind: &str, names: &[(&str, &str)]| note(kind, on.clone(), span.clone(), called(input, names));
     let ask = |point, value, powers| {
         let mut ask = question(point, on.clone(), value, powers);
         ask.span.clone_from(&span);
@@ -51,10 +52,10 @@ pub fn read(input: &Json) -> Vec<Heard> {
             vec![asks(ask)]
         }
         "stop" => vec![asks(ask(Point::BeforeStop, member(input, "status"), followed))],
-        "subagentStart" => vec![about("agent.spawn", &["subagent_type", "task"])],
+        "subagentStart" => vec![named("agent.spawn", &[("subagent_type", "type"), ("task", "prompt")])],
         "subagentStop" => vec![
             asks(ask(Point::BeforeStop, member(input, "result"), followed)),
-            about("agent.exit", &["subagent_type", "status"]),
+            named("agent.exit", &[("subagent_type", "type"), ("status", "reason")]),
         ],
         "preCompact" => vec![about("context.compact", &["trigger"])],
         _ => Vec::new(),

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Asked, Heard, asks, injected, member, note, only, plain, question, text, words};
+use super::{Asked, Heard, asks, injected, member, message as said, note, only, plain, question, text, words};
 use crate::agent::gate::{Conversation, Point, Powers, Verdict};
 
 const HELD: Powers = Powers { hold: true, abort: true, ..Powers::NONE };
@@ -54,11 +54,21 @@ pub fn read(input: &Json) -> Vec<Heard> {
             vec![asks(ask)]
         }
         "permission.asked" => vec![about("permission.request", &["title", "metadata", "permission"])],
-        "session.created" => vec![about("agent.spawn", &["parent", "title"])],
+        "session.created" => {
+            let mut about = only(input, &["parent", "title"]);
+            // `Find it (@explore subagent)`
+            let kind = text(input, "title").and_then(|title| title.rsplit_once("(@")?.1.strip_suffix(" subagent)"));
+            if let Some(kind) = kind {
+                about["type"] = json!(kind);
+            }
+            vec![note("agent.spawn", on, span, about)]
+        }
         "session.idle" if on == "main" => Vec::new(),
         "session.idle" => vec![about("agent.exit", &[])],
         "session.compacted" => vec![about("context.compact", &[])],
-        "session.error" => vec![about("model.error", &["error"])],
+        "session.error" => {
+            vec![note("model.error", on, span, json!({"message": said(&member(input, "error"))}))]
+        }
         "dispose" => vec![about("session.end", &[])],
         _ => Vec::new(),
     }

@@ -178,6 +178,39 @@ fn what_holds_nothing_is_a_note() {
     assert_eq!(went.attached, [json!({"model": "m", "cwd": "/p", "agent": "codex", "session": "db293e58"})]);
 }
 
+/// The broker and whoever reads a record know them by these names alone.
+#[test]
+fn what_is_told_has_the_names_of_a_record() {
+    let told = |agent: &str, input: Json| put(agent, input, &[]).notes.remove(0).data;
+    let sub = json!({"agent_id": "a1", "agent_type": "Explore"});
+    for agent in ["claude", "codex"] {
+        assert_eq!(told(agent, claude("SubagentStart", sub.clone())), json!({"type": "Explore"}));
+        assert_eq!(told(agent, claude("SubagentStop", sub.clone())), json!({"type": "Explore"}));
+    }
+    let mut denied = bash();
+    denied["reason"] = json!("no");
+    let input = json!({"command": "ls", "description": "x"});
+    let names = json!({"name": "Bash", "input": input, "reason": "no"});
+    assert_eq!(told("claude", claude("PermissionDenied", denied)), names);
+    assert_eq!(told("claude", claude("PermissionRequest", bash())), json!({"name": "Bash", "input": input}));
+    let spawned = json!({"hook_event_name": "subagentStart", "subagent_type": "explore", "task": "find it"});
+    assert_eq!(told("cursor", spawned), json!({"type": "explore", "prompt": "find it"}));
+    let left = json!({"hook_event_name": "subagentStop", "subagent_type": "explore", "status": "completed"});
+    assert_eq!(told("cursor", left), json!({"type": "explore", "reason": "completed"}));
+    let title = "Find (it) (@explore subagent)";
+    let created = json!({"event": "session.created", "thread": "ses_2", "parent": "main", "title": title});
+    assert_eq!(told("opencode", created), json!({"type": "explore", "parent": "main", "title": title}));
+    for (error, said) in [
+        (json!({"name": "APIError", "data": {"message": "busy"}}), "busy"),
+        (json!({"name": "MessageAbortedError", "data": {}}), "MessageAbortedError"),
+        (json!("broken"), "broken"),
+    ] {
+        assert_eq!(told("opencode", json!({"event": "session.error", "error": error})), json!({"message": said}));
+    }
+    let failed = json!({"hook_event_name": "errorOccurred", "error": {"message": "busy", "name": "E"}});
+    assert_eq!(told("copilot", failed), json!({"message": "busy"}));
+}
+
 #[test]
 fn what_nobody_knows_is_let_pass() {
     for agent in AGENTS {

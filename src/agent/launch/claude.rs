@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{LONGEST_HOLD, Prepared, Wish, flag, has_flag, push, put, settings, within};
+use super::{LONGEST_HOLD, Prepared, Wish, flags, has_flag, is_yes, push, put, settings, within};
 use crate::agent::hook::CLAUDE_EVENTS;
 use crate::failure::Failure;
 
@@ -10,17 +10,21 @@ use crate::failure::Failure;
 const TIMES: [&str; 3] = ["API_TIMEOUT_MS", "CLAUDE_STREAM_FIRST_BYTE_TIMEOUT_MS", "CLAUDE_STREAM_IDLE_TIMEOUT_MS"];
 
 /// With these the model is asked elsewhere than at the base URL.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 6] = [
     ("CLAUDE_CODE_USE_BEDROCK", "Bedrock"),
     ("CLAUDE_CODE_USE_VERTEX", "Vertex AI"),
     ("CLAUDE_CODE_USE_FOUNDRY", "Foundry"),
+    ("CLAUDE_CODE_USE_MANTLE", "Bedrock"),
+    ("CLAUDE_CODE_USE_ANTHROPIC_AWS", "AWS"),
+    ("CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "Google Cloud"),
 ];
 
 pub fn prepare(wish: &Wish, prepared: &mut Prepared) -> Result<(), Failure> {
     let arguments = wish.arguments();
-    let given = flag(arguments, &["--settings"]);
+    // The last one counts with it too.
+    let given = flags(arguments, &["--settings"]);
     let mut ours = Map::new();
-    if let Some((_, value)) = &given {
+    if let Some((_, value)) = given.last() {
         match theirs(wish, value) {
             Some(members) => ours = members,
             None => prepared.notes.push(format!("`--settings {value}` can't be read as settings; it is left out")),
@@ -29,6 +33,7 @@ pub fn prepare(wish: &Wish, prepared: &mut Prepared) -> Result<(), Failure> {
     let files = files(wish);
     let all: Vec<&Map<String, Json>> = std::iter::once(&ours).chain(&files).collect();
     warn(wish, &all, prepared);
+    let elsewhere = elsewhere(wish, &all);
     let theirs_of = |name: &str| all.iter().find_map(|members| within(members, &["env", name])?.as_str());
     let upstream = theirs_of("ANTHROPIC_BASE_URL").or_else(|| wish.var("ANTHROPIC_BASE_URL"));
     let upstream = upstream.unwrap_or("https://api.anthropic.com").to_string();
@@ -41,7 +46,12 @@ pub fn prepare(wish: &Wish, prepared: &mut Prepared) -> Result<(), Failure> {
         let hook = json!({"type": "command", "command": wish.hook("claude"), "timeout": LONGEST_HOLD});
         push(&mut ours, &["hooks", event], json!({"hooks": [hook]}));
     }
-    if let Some(tap) = wish.tap("anthropic", &upstream, prepared) {
+    if let Some(name) = elsewhere {
+        if wish.model.is_some() {
+            let how = format!("Claude Code asks its model at {name}, past the model tap: model calls are not seen");
+            prepared.notes.push(how);
+        }
+    } else if let Some(tap) = wish.tap("anthropic", &upstream, prepared) {
         // Here too: the variables of a settings file of the user's come before those of the process.
         put(&mut ours, &["env", "ANTHROPIC_BASE_URL"], json!(tap));
         prepared.env.insert("ANTHROPIC_BASE_URL".into(), tap);
@@ -51,7 +61,7 @@ pub fn prepare(wish: &Wish, prepared: &mut Prepared) -> Result<(), Failure> {
     }
     let file = wish.write("claude-settings.json", &Json::Object(ours).to_string())?;
     let mut words = arguments.to_vec();
-    if let Some((place, _)) = given {
+    for (place, _) in given.into_iter().rev() {
         words.drain(place);
     }
     words.splice(0..0, ["--settings".to_string(), file.display().to_string()]);
@@ -84,10 +94,11 @@ fn warn(wish: &Wish, all: &[&Map<String, Json>], prepared: &mut Prepared) {
     } else if off == Some(true) {
         note("`disableAllHooks` in Claude Code's settings switches hooks off: tools are not held".into());
     }
-    let env = |name: &str| all.iter().any(|members| within(members, &["env", name]).is_some());
-    if let Some((_, name)) = ELSEWHERE.iter().find(|(name, _)| wish.is_on(name) || env(name))
-        && wish.model.is_some()
-    {
-        note(format!("Claude Code asks its model at {name}, past the model tap: model calls are not seen"));
-    }
+}
+
+/// Who is asked in the place of the base URL. A settings file's word goes before that of the process.
+fn elsewhere(wish: &Wish, all: &[&Map<String, Json>]) -> Option<&'static str> {
+    let said = |name: &str| all.iter().find_map(|members| within(members, &["env", name])?.as_str());
+    let is_on = |name: &str| said(name).map_or_else(|| wish.is_on(name), is_yes);
+    ELSEWHERE.iter().find(|(name, _)| is_on(name)).map(|(_, name)| *name)
 }

@@ -8,12 +8,15 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
-use super::{LONGEST_HOLD, Prepared, Wish, flag};
+use super::{LONGEST_HOLD, Prepared, Wish, flag, read};
 use crate::agent::hook::CODEX_EVENTS;
 use crate::failure::Failure;
 
 /// Where it believes hooks of the command line to be.
 const FLAGS: &str = "/<session-flags>/config.toml";
+
+/// What counts for all users of a machine.
+const SYSTEM: &str = "/etc/codex/config.toml";
 
 pub fn prepare(wish: &Wish, prepared: &mut Prepared) -> Result<(), Failure> {
     let config = config(wish);
@@ -45,8 +48,7 @@ fn hooks(wish: &Wish, config: &Table, prepared: &mut Prepared) -> Vec<String> {
         let _ = write!(trusted, "{}={{trusted_hash={}}},", quoted(&format!("{FLAGS}:{name}:0:0")), quoted(&hash));
     }
     settings.push(format!("hooks.state={{{}}}", trusted.trim_end_matches(',')));
-    let off = config.get("features").and_then(|features| features.get("hooks")).and_then(Value::as_bool) == Some(false);
-    if off || overrides(wish).any(|setting| setting.replace(' ', "") == "features.hooks=false") {
+    if config.get("features").and_then(|features| features.get("hooks")).and_then(Value::as_bool) == Some(false) {
         prepared.notes.push("`features.hooks = false` switches Codex's hooks off: tools are not held".into());
     }
     if overrides(wish).any(|setting| setting.starts_with("hooks.")) {
@@ -87,47 +89,63 @@ fn home(wish: &Wish) -> PathBuf {
     wish.var("CODEX_HOME").map_or_else(|| wish.home().join(".codex"), Into::into)
 }
 
-/// The user's configuration, and the profile's on top.
+/// The configuration of the machine, of the user, of the profile, and of the command line, each on top of the one before.
+/// A project's can't name a provider or an address.
 fn config(wish: &Wish) -> Table {
-    let read = |name: &str| -> Option<Table> { std::fs::read_to_string(home(wish).join(name)).ok()?.parse().ok() };
-    let mut config = read("config.toml").unwrap_or_default();
-    if let Some((_, profile)) = flag(wish.arguments(), &["--profile", "-p"])
-        && let Some(more) = read(&format!("{profile}.config.toml"))
-    {
-        config.extend(more);
+    let mut config = Table::new();
+    let profile = flag(wish.arguments(), &["--profile", "-p"]).map(|name| format!("{name}.config.toml"));
+    let files =
+        [Some(PathBuf::from(SYSTEM)), Some(home(wish).join("config.toml")), profile.map(|name| home(wish).join(name))];
+    for text in files.into_iter().flatten().filter_map(|path| read(&path)) {
+        merge(&mut config, text.parse().unwrap_or_default());
+    }
+    for (key, value) in overrides(wish).filter_map(|setting| setting.split_once('=')) {
+        // What is no value is a text without its quotes.
+        let set = format!("{key}={value}").parse().or_else(|_| format!("{key}={}", quoted(value.trim())).parse());
+        merge(&mut config, set.unwrap_or_default());
     }
     config
+}
+
+fn merge(config: &mut Table, more: Table) {
+    for (name, value) in more {
+        match (config.get_mut(&name), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value),
+            (_, value) => drop(config.insert(name, value)),
+        }
+    }
 }
 
 /// Which provider is asked, and at what address; it is told ours in its place.
 fn provider(wish: &Wish, config: &Table, settings: &mut Vec<String>, prepared: &mut Prepared) {
     let Some(base) = wish.model else { return };
-    let said = |name: &str| {
-        let value =
-            overrides(wish).filter_map(|setting| setting.split_once('=')).filter(|(key, _)| key.trim() == name).last();
-        let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_string();
-        value.map(|(_, value)| bare(value)).or_else(|| config.get(name)?.as_str().map(Into::into))
-    };
+    let said = |name: &str| config.get(name)?.as_str().map(ToString::to_string);
     let id = said("model_provider").unwrap_or_else(|| "openai".into());
     if wish.arguments().iter().any(|word| word == "--oss") || ["oss", "ollama", "lmstudio"].contains(&id.as_str()) {
         prepared.notes.push("Codex asks a model of this machine, past the model tap: model calls are not seen".into());
         return;
     }
-    let table = config.get("model_providers").and_then(|all| all.get(&id));
-    let theirs =
-        said(&format!("model_providers.{id}.base_url")).or_else(|| table?.get("base_url")?.as_str().map(Into::into));
+    let theirs = config.get("model_providers").and_then(|all| all.get(&id)?.get("base_url")?.as_str());
     let mut set = |name: &str, value: String| settings.push(format!("{name}={value}"));
     let silence = (LONGEST_HOLD * 1000).to_string();
     match theirs {
         Some(url) if id.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) => {
-            let Some(tap) = wish.tap(&id, &url, prepared) else { return };
+            let Some(tap) = wish.tap(&id, url, prepared) else { return };
             set(&format!("model_providers.{id}.base_url"), quoted(&tap));
             set(&format!("model_providers.{id}.supports_websockets"), "false".into());
             set(&format!("model_providers.{id}.stream_idle_timeout_ms"), silence);
         }
         None if id == "openai" => {
-            let url = said("openai_base_url").or_else(|| wish.var("OPENAI_BASE_URL").map(Into::into));
-            let url = url.unwrap_or_else(|| if by_login(wish) { LOGIN.into() } else { KEY.into() });
+            let url = match said("openai_base_url") {
+                Some(url) => url,
+                None if said("cli_auth_credentials_store").is_some_and(|store| store != "file") => {
+                    prepared
+                        .notes
+                        .push("how Codex is logged in is kept where it can't be read: model calls are not seen".into());
+                    return;
+                }
+                None => (if by_login(wish) { LOGIN } else { KEY }).into(),
+            };
             if wish.tap("openai", &url, prepared).is_none() {
                 return;
             }

@@ -3,13 +3,14 @@
 //! It takes system settings only from files that belong to root, so those are no way. What it would find in the user's
 //! `.gemini` it finds there by links; only `settings.json` is another, with our hooks added.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{LONGEST_HOLD, Prepared, Wish, push, put, settings, within};
+use super::{LONGEST_HOLD, Prepared, Wish, dotenv, push, put, settings, within};
 use crate::agent::hook::GEMINI_EVENTS;
 use crate::failure::Failure;
 
@@ -27,7 +28,7 @@ pub fn prepare(wish: &Wish, prepared: &mut Prepared) -> Result<(), Failure> {
     }
     let workspace = settings(&wish.cwd.join(".gemini").join(SETTINGS)).unwrap_or_default();
     warn(&ours, &workspace, prepared);
-    tap(wish, &mut ours, prepared);
+    tap(wish, &home, &mut ours, &workspace, prepared);
     // Where variables are kept from hooks by their names, these are told to ours beside them.
     let told = [("BUGEYE_AGENT_SOCKET", wish.socket.display().to_string()), ("BUGEYE_AGENT_TOKEN", wish.token.into())];
     let env: Map<String, Json> = told.into_iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
@@ -40,6 +41,14 @@ pub fn prepare(wish: &Wish, prepared: &mut Prepared) -> Result<(), Failure> {
     wish.write("gemini-home/.gemini/settings.json", &Json::Object(ours).to_string())?;
     prepared.env.insert("GEMINI_CLI_HOME".into(), mirror.display().to_string());
     Ok(())
+}
+
+/// Files of variables that it may read. Which of them it reads, and what it takes of that, hangs on whether it trusts the
+/// folder.
+fn files(wish: &Wish, home: &Path) -> Vec<(PathBuf, BTreeMap<String, String>)> {
+    let folders = wish.cwd.ancestors().chain([home]);
+    let paths = folders.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]);
+    paths.filter_map(|path| Some((path.clone(), dotenv(&path)?))).collect()
 }
 
 /// Links to all that it may look for in its home, but for the settings.
@@ -76,14 +85,32 @@ fn warn(ours: &Map<String, Json>, workspace: &Map<String, Json>, prepared: &mut 
     );
 }
 
+/// Variables that say where its model is.
+const PLACES: [&str; 4] =
+    ["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"];
+
 /// Which address its model has, by how it has been told to log in.
-fn tap(wish: &Wish, ours: &mut Map<String, Json>, prepared: &mut Prepared) {
-    let chosen = within(ours, &CHOSEN).and_then(Json::as_str).map(ToString::to_string);
+fn tap(wish: &Wish, home: &Path, ours: &mut Map<String, Json>, workspace: &Map<String, Json>, prepared: &mut Prepared) {
+    let files = files(wish, home);
+    let in_a_file = |name: &str| files.iter().find(|(_, set)| wish.var(name).is_none() && set.contains_key(name));
+    if let Some((name, path)) = PLACES.iter().find_map(|name| Some((name, &in_a_file(name)?.0)))
+        && wish.model.is_some()
+    {
+        let file = path.display();
+        let how = format!(
+            "whether Gemini CLI heeds `{name}` in {file} is not known: model calls are seen by hooks alone; set it in the environment"
+        );
+        prepared.notes.push(how);
+        return;
+    }
+    let chosen = within(workspace, &CHOSEN).or_else(|| within(ours, &CHOSEN));
+    let chosen = chosen.and_then(Json::as_str).map(ToString::to_string);
+    let has = |name: &str| wish.var(name).is_some() || in_a_file(name).is_some();
     let by_env = if wish.is_on("GOOGLE_GENAI_USE_GCA") {
         "oauth-personal"
     } else if wish.is_on("GOOGLE_GENAI_USE_VERTEXAI") {
         "vertex-ai"
-    } else if wish.var("GEMINI_API_KEY").is_some() || wish.var("GOOGLE_GEMINI_BASE_URL").is_some() {
+    } else if has("GEMINI_API_KEY") || has("GOOGLE_GEMINI_BASE_URL") {
         "gemini-api-key"
     } else {
         ""
@@ -93,7 +120,8 @@ fn tap(wish: &Wish, ours: &mut Map<String, Json>, prepared: &mut Prepared) {
             ("gemini", "GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com".to_string())
         }
         "vertex-ai" => {
-            let place = wish.var("GOOGLE_CLOUD_LOCATION").unwrap_or("global");
+            let place = in_a_file("GOOGLE_CLOUD_LOCATION").map(|(_, set)| set["GOOGLE_CLOUD_LOCATION"].as_str());
+            let place = wish.var("GOOGLE_CLOUD_LOCATION").or(place).unwrap_or("global");
             let host = if place == "global" { String::new() } else { format!("{place}-") };
             ("vertex", "GOOGLE_VERTEX_BASE_URL", format!("https://{host}aiplatform.googleapis.com"))
         }

@@ -21,7 +21,10 @@ const ask = (input) =>
       if (!text.includes("\n")) return
       connection.end()
       try {
-        resolve(JSON.parse(JSON.parse(text.slice(0, text.indexOf("\n"))).stdout || "{}"))
+        const said = JSON.parse(text.slice(0, text.indexOf("\n")))
+        // What it could not do is no leave to go on.
+        if (said.type === "error") unheard()
+        else resolve(JSON.parse(said.stdout || "{}"))
       } catch {
         unheard()
       }

@@ -71,7 +71,71 @@ fn an_agent_is_known_by_the_name_of_its_program() {
     assert_eq!(agent(&["node", "/x/node_modules/.bin/opencode", "run"]), Some(("opencode", 2)));
     assert_eq!(agent(&["python3", "claude.py"]), None);
     assert_eq!(agent(&["node", "agent.js", "claude-like"]), None);
+    // A word for another program is no agent.
+    assert_eq!(agent(&["node", "bench.js", "claude"]), None);
+    assert_eq!(agent(&["bun", "run", "x.ts", "gemini"]), None);
+    assert_eq!(agent(&["npx", "-y", "tool", "claude"]), None);
+    assert_eq!(agent(&["bun", "x", "opencode-ai@1", "run"]), Some(("opencode", 3)));
+    assert_eq!(agent(&["npx", "-p", "@openai/codex", "codex", "exec"]), Some(("codex", 4)));
+    // One that only runs another is seen through.
+    assert_eq!(agent(&["timeout", "-k", "5", "--foreground", "600", "claude", "-p"]), Some(("claude", 6)));
+    assert_eq!(agent(&["nice", "-n", "10", "nohup", "npx", "@openai/codex"]), Some(("codex", 6)));
+    assert_eq!(agent(&["timeout", "5"]), None);
     assert_eq!(agent(&[]), None);
+}
+
+#[test]
+fn what_env_sets_comes_before_what_we_set() {
+    let world = World::new();
+    let words = ["timeout", "9", "env", "X=1", "ANTHROPIC_BASE_URL=http://mine.test", "claude", "-p", "x"];
+    let prepared = world.prepare(&words);
+    let file = world.root.path().join("private/claude-settings.json").display().to_string();
+    assert_eq!(prepared.words, ["timeout", "9", "claude", "--settings", &file, "-p", "x"]);
+    assert_eq!((prepared.env["X"].as_str(), prepared.agent), ("1", "claude"));
+    assert_eq!(prepared.upstreams["anthropic"], "http://mine.test");
+    assert_eq!(prepared.env["ANTHROPIC_BASE_URL"], "http://127.0.0.1:7/s/t/anthropic");
+    // One that does more is left alone, and what it runs is named.
+    let prepared = world.prepare(&["env", "-i", "claude"]);
+    assert_eq!((prepared.words.len(), prepared.agent), (3, "sdk"));
+    assert!(prepared.notes[0].contains("`claude` is not what is started here"), "{:?}", prepared.notes);
+    let prepared = world.prepare(&["sh", "-c", "cd x && claude -p y"]);
+    assert!(prepared.notes[0].contains("`claude` is not what is started here"), "{:?}", prepared.notes);
+    assert!(world.prepare(&["python3", "ask.py", "ask claude"]).notes.is_empty());
+}
+
+#[test]
+fn an_address_that_can_not_be_known_is_not_replaced() {
+    let unknown = |world: World, words: &[&str], text: &str| {
+        let prepared = world.prepare(words);
+        assert!(prepared.upstreams.is_empty(), "{words:?}: {:?}", prepared.upstreams);
+        assert!(prepared.notes.iter().any(|note| note.contains(text)), "{words:?}: {:?}", prepared.notes);
+        prepared
+    };
+    // The model is asked elsewhere.
+    for name in ["BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS", "ANTHROPIC_GOOGLE_CLOUD"] {
+        let world = World::new().set(&format!("CLAUDE_CODE_USE_{name}"), "1");
+        let prepared = unknown(world, &["claude"], "past the model tap");
+        assert!(!prepared.env.contains_key("ANTHROPIC_BASE_URL"));
+    }
+    let settings = r#"{"env": {"CLAUDE_CODE_USE_BEDROCK": "0"}}"#;
+    let world = World::new().set("CLAUDE_CODE_USE_BEDROCK", "1").file("home/.claude/settings.json", settings);
+    assert_eq!(world.prepare(&["claude"]).upstreams.len(), 1);
+    // Which login there is can't be read.
+    let world = World::new().file("home/.codex/config.toml", "cli_auth_credentials_store = \"keyring\"");
+    unknown(world, &["codex"], "can't be read");
+    // A file of variables may count or not.
+    let named = "# mine\nexport GOOGLE_GEMINI_BASE_URL = \"http://mine.test\" # x\n";
+    for path in ["project/.env", "project/.gemini/.env", "home/.gemini/.env"] {
+        let world = World::new().set("GEMINI_API_KEY", "k").file(path, named);
+        unknown(world, &["gemini"], "`GOOGLE_GEMINI_BASE_URL` in ");
+    }
+    let world = World::new().file("project/.env", "GEMINI_API_KEY='k'\n");
+    assert_eq!(world.prepare(&["gemini"]).upstreams["gemini"], "https://generativelanguage.googleapis.com");
+    let world = World::new().file("project/.env", "OPENAI_BASE_URL=http://mine.test\n");
+    let prepared = world.prepare(&["python3", "agent.py"]);
+    assert!(!prepared.upstreams.contains_key("openai") && !prepared.env.contains_key("OPENAI_BASE_URL"));
+    assert!(prepared.notes[0].contains("calls to openai are not seen"), "{:?}", prepared.notes);
+    assert_eq!(world.set("OPENAI_API_BASE", "http://two.test").prepare(&["x"]).upstreams["openai"], "http://two.test");
 }
 
 #[test]
@@ -87,7 +151,7 @@ fn any_other_program_finds_the_taps_in_its_environment() {
     assert_eq!(prepared.upstreams["anthropic"], "https://api.anthropic.com");
     let prepared = world.prepare_with(&["python3", "agent.py"], None);
     let set: BTreeSet<&str> = prepared.env.keys().map(String::as_str).collect();
-    assert_eq!(set, BTreeSet::from(["BUGEYE_AGENT_DIR", "BUGEYE_AGENT_SOCKET", "BUGEYE_AGENT_TOKEN"]));
+    assert_eq!(set, BTreeSet::from(["BUGEYE_AGENT_SOCKET", "BUGEYE_AGENT_TOKEN"]));
 }
 
 #[test]
@@ -106,7 +170,12 @@ fn claude_gets_settings_that_have_the_user_s_own() {
     assert_eq!(prepared.upstreams["anthropic"], "https://api.anthropic.com");
     assert!(!prepared.env.contains_key("API_TIMEOUT_MS"), "theirs stays");
     assert_eq!(prepared.env["CLAUDE_STREAM_IDLE_TIMEOUT_MS"], "86400000");
-    assert!(!fs::read_to_string(file).unwrap().contains("secret"));
+    assert!(!fs::read_to_string(&file).unwrap().contains("secret"));
+    // The last of several counts, as with Claude Code itself, and none is left to take the place of ours.
+    let words = ["claude", "--settings", r#"{"model": "one"}"#, "-p", "x", r#"--settings={"model": "two"}"#];
+    let prepared = world.prepare(&words);
+    assert_eq!(prepared.words, ["claude", "--settings", &file, "-p", "x"]);
+    assert_eq!(world.written("claude-settings.json")["model"], "two");
     // What follows `--` is the prompt.
     assert_eq!(world.prepare(&["claude", "-p", "--", "--settings"]).words[3..], ["-p", "--", "--settings"]);
 }
@@ -176,10 +245,22 @@ fn codex_asks_the_provider_that_the_user_has_chosen() {
     assert_eq!(prepared.upstreams, BTreeMap::from([("mine".into(), "http://mine.test/v1".into())]));
     assert!(set(&prepared, "model_providers.mine.base_url=\"http://127.0.0.1:7/s/t/mine\""), "{:?}", prepared.words);
     assert!(set(&prepared, "model_providers.mine.supports_websockets=false"));
-    let prepared = world.prepare(&["codex", "-c", "model_provider=\"two\"", "exec", "x"]);
-    assert_eq!(prepared.upstreams["two"], "http://two.test/v1");
+    // However it is said on the command line.
+    for said in [&["-c", "model_provider=\"two\""][..], &["-cmodel_provider=two"], &["--config=model_provider=two"]] {
+        let prepared = world.prepare(&[&["codex"], said, &["exec", "x"]].concat());
+        assert_eq!(prepared.upstreams, BTreeMap::from([("two".into(), "http://two.test/v1".into())]), "{said:?}");
+    }
+    let three = "model_providers.three={name=\"x\", base_url=\"http://three.test/v1\"}";
+    let prepared = world.prepare(&["codex", "-c", three, "-c", "model_provider=three"]);
+    assert_eq!(prepared.upstreams["three"], "http://three.test/v1");
+    let world = world.file("home/.codex/work.config.toml", "model_provider = \"two\"");
+    assert_eq!(world.prepare(&["codex", "exec", "--profile", "work", "x"]).upstreams["two"], "http://two.test/v1");
+    // A project's file can't say it.
+    let world = world.file("project/.codex/config.toml", "model_provider = \"two\"");
+    assert_eq!(world.prepare(&["codex"]).upstreams["mine"], "http://mine.test/v1");
 
-    let world = World::new();
+    // It does not heed this variable.
+    let world = World::new().set("OPENAI_BASE_URL", "http://other.test/v1");
     let prepared = world.prepare(&["codex"]);
     assert_eq!(prepared.upstreams["openai"], "https://api.openai.com/v1");
     assert!(set(&prepared, "model_provider=\"bugeye\""));
@@ -230,6 +311,46 @@ fn opencode_gets_a_plugin_and_the_providers_that_are_known() {
     assert_eq!(prepared.upstreams["anthropic"], "https://api.anthropic.com/v1");
     assert!(!prepared.upstreams.contains_key("odd"));
     assert!(prepared.notes.iter().any(|note| note.contains("(here: odd)")), "{:?}", prepared.notes);
+}
+
+#[test]
+fn opencode_s_upstream_is_where_the_user_s_settings_say() {
+    let config = |url: &str| json!({"provider": {"anthropic": {"options": {"baseURL": url}}}}).to_string();
+    let upstream = |world: &World| world.prepare(&["opencode", "run", "x"]).upstreams.get("anthropic").cloned();
+    let world = World::new().set("ANTHROPIC_BASE_URL", "https://api.anthropic.com");
+    assert_eq!(upstream(&world).as_deref(), Some("https://api.anthropic.com/v1"));
+    let world = world.set("ANTHROPIC_BASE_URL", "http://zero.test");
+    assert_eq!(upstream(&world).as_deref(), Some("http://zero.test"));
+    let other = world.root.path().join("other.json").display().to_string();
+    let world = world.set("OPENCODE_CONFIG", &other);
+    let files =
+        ["home/.config/opencode/config.json", "other.json", "project/opencode.json", "project/.opencode/opencode.json"];
+    let world = files.iter().enumerate().fold(world, |world, (at, path)| {
+        let url = format!("http://{at}.test/v1");
+        let world = world.file(path, &config(&url));
+        assert_eq!(upstream(&world), Some(url));
+        world
+    });
+    // What only OpenCode can put together stays as it is.
+    let world = world.file("project/.opencode/opencode.json", &config("{env:MY_GATEWAY}"));
+    let prepared = world.prepare(&["opencode", "run", "x"]);
+    assert!(!prepared.upstreams.contains_key("anthropic") && prepared.upstreams.contains_key("openai"));
+    assert!(!prepared.env["OPENCODE_CONFIG_CONTENT"].contains("/s/t/anthropic"));
+    assert!(prepared.notes.iter().any(|note| note.contains("(here: anthropic)")), "{:?}", prepared.notes);
+    // Where that is the one that is asked, nothing is tapped.
+    for words in [&["opencode", "-m", "anthropic/x"][..], &["opencode", "--model=other/x"]] {
+        let prepared = world.prepare(words);
+        assert!(prepared.upstreams.is_empty(), "{:?}", prepared.upstreams);
+        assert!(prepared.notes.iter().any(|note| note.contains("past the model tap")), "{:?}", prepared.notes);
+    }
+    assert!(world.prepare(&["opencode", "-m", "openai/x"]).upstreams.contains_key("openai"));
+    // Logins that go elsewhere, and configuration from elsewhere.
+    let logins = r#"{"openai": {"type": "oauth"}, "google": {"type": "api"}}"#;
+    let world = world.file("home/.local/share/opencode/auth.json", logins);
+    let upstreams = world.prepare(&["opencode"]).upstreams;
+    assert_eq!(upstreams.keys().collect::<Vec<_>>(), ["google", "openrouter"]);
+    let world = world.file("home/.local/share/opencode/auth.json", r#"{"https://x.test": {"type": "wellknown"}}"#);
+    assert!(world.prepare(&["opencode"]).upstreams.is_empty());
 }
 
 #[test]

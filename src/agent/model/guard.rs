@@ -1,10 +1,14 @@
-//! Who may speak to the tap: whoever has the token, from this machine, and no page of a browser.
+//! Who may speak to the tap: whoever has the token, is the user, from this machine, and no page of a browser.
 //!
 //! The base URL that the agent is given has the token in its path: agents send what headers they like, and their paths are
-//! left alone.
+//! left alone. Some are told it on their command line, which every user of a machine can read: so others are not heard.
+
+use std::net::SocketAddr;
 
 use hyper::header::{HOST, ORIGIN};
 use hyper::{HeaderMap, StatusCode};
+
+use crate::token;
 
 /// Where a request goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,16 +37,33 @@ pub fn way<'a>(
     let nothing = (StatusCode::NOT_FOUND, "there is nothing here\n");
     let rest = path.strip_prefix("/s/").ok_or(nothing)?;
     let (given, rest) = rest.split_once('/').ok_or(nothing)?;
-    if !same(given.as_bytes(), token.as_bytes()) {
+    if !token::same(given.as_bytes(), token.as_bytes()) {
         return Err(nothing);
     }
     let end = rest.find('/').unwrap_or(rest.len());
     Ok(Way { provider: &rest[..end], path: &rest[end..] })
 }
 
-/// Compares in a time that tells nothing about where they differ.
-fn same(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len() && left.iter().zip(right).fold(0, |sum, (left, right)| sum | (left ^ right)) == 0
+/// Whether somebody else than the user, or root, is at the other end. Where that can't be told, the token decides.
+#[must_use]
+pub fn is_another_user(from: SocketAddr, port: u16) -> bool {
+    // A client may reach us by a socket of either kind.
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].iter().filter_map(|path| std::fs::read_to_string(path).ok());
+    let user = tables.into_iter().find_map(|table| owner(&table, from.port(), port));
+    user.is_some_and(|user| user != 0 && user != rustix::process::geteuid().as_raw())
+}
+
+/// Whose the socket is that goes from one port of this machine to another, by the kernel's table of them.
+fn owner(table: &str, from: u16, to: u16) -> Option<u32> {
+    let loopback = u32::from_ne_bytes([127, 0, 0, 1]);
+    let ends = |port: u16| format!("{loopback:08X}:{port:04X}");
+    let (from, to) = (ends(from), ends(to));
+    table.lines().skip(1).find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let found = words.next()?.ends_with(&from) && words.next()?.ends_with(&to);
+        // Its state, queues, timer and retransmissions come before.
+        if found { words.nth(4)?.parse().ok() } else { None }
+    })
 }
 
 #[cfg(test)]
@@ -61,6 +82,39 @@ mod tests {
         }
         let way = way(path, &headers, TOKEN, 4000).map_err(|(status, _)| status.as_u16())?;
         Ok((way.provider.to_string(), way.path.to_string()))
+    }
+
+    #[test]
+    fn a_socket_s_owner_is_in_the_kernel_s_table() {
+        let loopback = u32::from_ne_bytes([127, 0, 0, 1]);
+        let line = |from: &str, to: &str, user: u32| {
+            format!(
+                "   1: {from} {to} 01 00000000:00000000 00:00000000 00000000  {user}        0 12345 1 0000 20 4 30 10 -1\n"
+            )
+        };
+        let (ours, theirs) = (format!("{loopback:08X}:0FA0"), format!("{loopback:08X}:9C40"));
+        let mapped = |end: &str| format!("0000000000000000FFFF0000{end}");
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+        // Our own end is another line.
+        let table = format!("{head}{}{}", line(&ours, &theirs, 7), line(&theirs, &ours, 1001));
+        assert_eq!(owner(&table, 40000, 4000), Some(1001));
+        assert_eq!(owner(&table, 40001, 4000), None);
+        let table = format!("{head}{}", line(&mapped(&theirs), &mapped(&ours), 1002));
+        assert_eq!(owner(&table, 40000, 4000), Some(1002));
+        assert_eq!(owner("", 1, 2), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn we_find_ourselves() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (_accepted, from) = listener.accept().unwrap();
+        assert_eq!(from, client.local_addr().unwrap());
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        assert_eq!(owner(&table, from.port(), port), Some(rustix::process::geteuid().as_raw()));
+        assert!(!is_another_user(from, port));
     }
 
     #[test]

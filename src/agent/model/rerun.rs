@@ -76,7 +76,7 @@ struct Thread {
 }
 
 impl Recording {
-    /// Reads a record; a failure where it has no model calls.
+    /// Reads a record; a failure where none of its model calls has its answer there.
     pub fn read(rerun: &Rerun) -> io::Result<Self> {
         let mut recording = Self { folder: rerun.folder.clone(), fork_at: rerun.fork_at, ..Self::default() };
         let mut reading = Reading::default();
@@ -90,7 +90,8 @@ impl Recording {
                 Key::Path(path) => recording.asides.entry(path).or_default().push(call),
             }
         }
-        if recording.threads.is_empty() {
+        let is_answered = |call: &Recorded| call.answer.as_ref().is_some_and(|answer| answer.sha256.is_some());
+        if !recording.threads.iter().flat_map(|thread| &thread.calls).any(is_answered) {
             let why = format!("{}: this record has no model calls with their answers", rerun.folder.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
@@ -195,6 +196,10 @@ impl Reading {
         match kind {
             "model.request" | "model.retry" => {
                 let span = word("span");
+                // One that a hook told of, or the agent itself: what was said to it went another way.
+                if span.is_empty() {
+                    return;
+                }
                 let parts = self.parts_of(&data["parts"]);
                 self.parts.insert(span.clone(), parts.clone());
                 let key = if data["aside"] == true { Key::Path(word("path")) } else { Key::Thread(word("thread")) };

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -56,6 +56,8 @@ pub struct Tap {
     pub state: Mutex<State>,
     /// An agent has been seen.
     pub met: AtomicBool,
+    /// The first session that was named.
+    pub first: OnceLock<String>,
     pub spans: AtomicU64,
 }
 
@@ -156,7 +158,7 @@ impl Tap {
         if !self.met.swap(true, Ordering::Relaxed) {
             self.line.attached(who::about(&head.headers));
         }
-        let (dialect, sender) = (Dialect::of(way.path), who::thread(&head.headers));
+        let (dialect, sender) = (Dialect::of(way.path), who::thread(&head.headers, &self.first));
         let asked = Asked {
             provider: way.provider.to_string(),
             upstream: Arc::clone(upstream),

@@ -21,6 +21,8 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 
+use crate::translate::{base64, unescaped};
+
 /// How long it may take until a connection stands.
 const CONNECTING: Duration = Duration::from_secs(30);
 /// How long a connection is kept that nobody uses, and how many.
@@ -165,7 +167,9 @@ impl Upstream {
     async fn connect(&self, ways: &Ways) -> io::Result<SendRequest<Sent>> {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         let stream = match &ways.proxy {
-            Some(proxy) if self.tls => tunnel(proxy, &self.host, self.port).await?,
+            Some(proxy) if self.tls && !ways.is_past_proxy(host, self.port) => {
+                tunnel(proxy, &self.host, self.port).await?
+            }
             _ => TcpStream::connect((host, self.port)).await?,
         };
         stream.set_nodelay(true)?;
@@ -194,6 +198,8 @@ where
 pub struct Ways {
     /// `http://HOST:PORT` of the user's proxy, for what goes by TLS.
     pub proxy: Option<String>,
+    /// Hosts that are reached without it.
+    pub no_proxy: Option<String>,
     /// A file of certificates to trust besides.
     pub roots: Option<std::path::PathBuf>,
     tls: OnceCell<Arc<ClientConfig>>,
@@ -201,8 +207,24 @@ pub struct Ways {
 
 impl Ways {
     #[must_use]
-    pub fn new(proxy: Option<String>, roots: Option<std::path::PathBuf>) -> Self {
-        Self { proxy, roots, tls: OnceCell::new() }
+    pub fn new(proxy: Option<String>, no_proxy: Option<String>, roots: Option<std::path::PathBuf>) -> Self {
+        Self { proxy, no_proxy, roots, tls: OnceCell::new() }
+    }
+
+    /// Whether a host is in the list of those without a proxy: itself or with what is below it, with a port or without, or
+    /// all by `*`.
+    fn is_past_proxy(&self, host: &str, port: u16) -> bool {
+        let host = host.to_ascii_lowercase();
+        let named = self.no_proxy.as_deref().unwrap_or_default().split([',', ' ']).map(str::to_ascii_lowercase);
+        named.into_iter().any(|name| {
+            let (name, its_port) = match name.rsplit_once(':') {
+                Some((name, port)) if !name.contains(':') => (name, Some(port)),
+                _ => (name.as_str(), None),
+            };
+            let name = name.trim_start_matches("*.").trim_start_matches('.');
+            let below = host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+            name == "*" || (!name.is_empty() && below && its_port.is_none_or(|its| its == port.to_string()))
+        })
     }
 
     /// The roots are read when they are first needed.
@@ -239,11 +261,18 @@ async fn tunnel(proxy: &str, host: &str, port: u16) -> io::Result<TcpStream> {
     let shown = proxy.rsplit('@').next().unwrap_or_default();
     let bad = |why: String| io::Error::other(format!("the proxy {shown}: {why}"));
     let address = proxy.strip_prefix("http://").unwrap_or(proxy).trim_end_matches('/');
-    if address.contains('@') || address.contains("://") {
-        return Err(bad("only http://HOST:PORT without a password is supported".into()));
+    if address.contains("://") {
+        return Err(bad("only http://HOST:PORT is supported".into()));
     }
+    let (login, address) = address.rsplit_once('@').map_or((None, address), |(login, at)| (Some(login), at));
+    // As others read it: without a port it is that of the web.
+    let address = if address.contains(':') { address.to_string() } else { format!("{address}:80") };
     let mut stream = TcpStream::connect(address).await.map_err(|error| bad(error.to_string()))?;
-    let ask = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n");
+    let login = login.map_or_else(String::new, |login| {
+        let login = if login.contains(':') { login.to_string() } else { format!("{login}:") };
+        format!("Proxy-Authorization: Basic {}\r\n", base64(&unescaped(&login)))
+    });
+    let ask = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{login}\r\n");
     stream.write_all(ask.as_bytes()).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -259,6 +288,21 @@ async fn tunnel(proxy: &str, host: &str, port: u16) -> io::Result<TcpStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_without_a_proxy_are_known() {
+        let past = |list: &str, host: &str| Ways::new(None, Some(list.into()), None).is_past_proxy(host, 443);
+        for list in
+            ["gateway.corp.example", "a,corp.example", ".corp.example ,b", "*.CORP.example", "*", "corp.example:443"]
+        {
+            assert!(past(list, "Gateway.corp.example"), "{list}");
+        }
+        for list in ["", ",", "way.corp.example", "corp.example:80", "gateway.corp.example.evil", "x*"] {
+            assert!(!past(list, "gateway.corp.example"), "{list}");
+        }
+        assert!(past("localhost,::1", "::1") && past("127.0.0.1", "127.0.0.1"));
+        assert!(!Ways::default().is_past_proxy("x", 443));
+    }
 
     #[test]
     fn base_urls_are_taken_apart() {

@@ -2,6 +2,8 @@
 //!
 //! Agents tell it in headers of their own; what is not told there is told by the request's shape.
 
+use std::sync::OnceLock;
+
 use hyper::HeaderMap;
 use serde_json::Value as Json;
 
@@ -15,13 +17,22 @@ const TINY: u64 = 512;
 /// Classes of requests, as Claude Code calls them, that are no turn of the loop.
 const ASIDES: [&str; 3] = ["auxiliary", "side_reply", "compaction"];
 
+/// How agents that are known call themselves.
+const AGENTS: [&str; 4] = ["claude-cli", "codex", "geminicli", "opencode"];
+
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty())
 }
 
-/// `main`, or the id of the sub-agent that asks.
+/// The session that a request names.
+fn session(headers: &HeaderMap) -> Option<&str> {
+    ["x-claude-code-session-id", "session-id", "x-session-id"].iter().find_map(|name| header(headers, name))
+}
+
+/// `main`, or the id of the sub-agent that asks. `first`: the first session that was seen. Another one is of an agent that
+/// was started by the one that is debugged, and has inherited its base URL.
 #[must_use]
-pub fn thread(headers: &HeaderMap) -> String {
+pub fn thread(headers: &HeaderMap, first: &OnceLock<String>) -> String {
     let codex = || {
         let told: Option<Json> =
             header(headers, "x-codex-turn-metadata").and_then(|text| serde_json::from_str(text).ok());
@@ -32,8 +43,16 @@ pub fn thread(headers: &HeaderMap) -> String {
         is_sub.then(|| header(headers, "thread-id")).flatten()
     };
     let opencode = || header(headers, "x-parent-session-id").and_then(|_| header(headers, "x-session-id"));
-    let found = header(headers, "x-claude-code-agent-id").or_else(codex).or_else(opencode).unwrap_or("main");
+    let other = || session(headers).filter(|session| first.get_or_init(|| (*session).to_string()) != session);
+    let found = header(headers, "x-claude-code-agent-id").or_else(codex).or_else(opencode).or_else(other);
+    let found = found.unwrap_or("main");
     found.chars().filter(char::is_ascii_graphic).take(LONGEST).collect()
+}
+
+/// Whether an agent asks whose questions beside its loop are known.
+fn is_known(headers: &HeaderMap) -> bool {
+    let agent = header(headers, "user-agent").unwrap_or_default().to_ascii_lowercase();
+    AGENTS.iter().any(|name| agent.starts_with(name))
 }
 
 /// Whether this is a question beside the loop: a title, a check of the quota, a summary. It is never held.
@@ -45,7 +64,8 @@ pub fn is_aside(headers: &HeaderMap, dialect: Dialect, body: &Json, conversation
     if header(headers, "x-openai-subagent") == Some("compact") {
         return true;
     }
-    if !conversation.tools.is_empty() {
+    // What a program of the user's own asks is what it does, however short.
+    if !conversation.tools.is_empty() || !is_known(headers) {
         return false;
     }
     let formatted =
@@ -65,9 +85,7 @@ pub fn about(headers: &HeaderMap) -> Json {
         Some((name, version)) => (Some(name), Some(version)),
         None => (Some(agent), None),
     });
-    let session =
-        ["x-claude-code-session-id", "session-id", "x-session-id"].iter().find_map(|name| header(headers, name));
-    serde_json::json!({"agent": name, "version": version, "session": session})
+    serde_json::json!({"agent": name, "version": version, "session": session(headers)})
 }
 
 #[cfg(test)]
@@ -86,7 +104,7 @@ mod tests {
 
     #[test]
     fn sub_agents_are_told_by_headers() {
-        let of = |pairs: &[(&'static str, &'static str)]| thread(&headers(pairs));
+        let of = |pairs: &[(&'static str, &'static str)]| thread(&headers(pairs), &OnceLock::new());
         assert_eq!(of(&[]), "main");
         assert_eq!(of(&[("x-claude-code-session-id", "s")]), "main");
         assert_eq!(of(&[("x-claude-code-agent-id", "a1")]), "a1");
@@ -98,17 +116,40 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_the_agent_starts_is_a_thread_of_its_own() {
+        let first = OnceLock::new();
+        let of = |pairs: &[(&'static str, &'static str)]| thread(&headers(pairs), &first);
+        for name in ["x-claude-code-session-id", "session-id", "x-session-id"] {
+            assert_eq!(of(&[(name, "one")]), "main");
+            assert_eq!(of(&[(name, "two")]), "two");
+        }
+        assert_eq!(of(&[("x-claude-code-session-id", "two"), ("x-claude-code-agent-id", "a1")]), "a1");
+        assert_eq!(of(&[]), "main");
+    }
+
+    #[test]
     fn questions_beside_the_loop_are_known() {
         let aside = |pairs: &[(&'static str, &'static str)], body: &Json| {
             let dialect = Dialect::Messages;
             is_aside(&headers(pairs), dialect, body, &dialect.conversation("", body))
         };
         let tools = json!([{"name": "Bash"}]);
-        assert!(aside(&[], &json!({"max_tokens": 1, "messages": [{"role": "user", "content": "quota"}]})));
-        assert!(aside(&[], &json!({"max_tokens": 32000, "system": "Generate a Title for this conversation."})));
+        let short = json!({"max_tokens": 1, "messages": [{"role": "user", "content": "quota"}]});
+        let title = json!({"max_tokens": 32000, "system": "Generate a Title for this conversation."});
+        let formatted = json!({"response_format": {"type": "json_schema"}});
+        for agent in
+            ["claude-cli/2.1.325 (external, sdk-cli)", "codex_exec/0.166.0", "GeminiCLI/0.61.0/x", "opencode/1"]
+        {
+            let agent = [("user-agent", agent)];
+            assert!(aside(&agent, &short) && aside(&agent, &title) && aside(&agent, &formatted));
+            assert!(!aside(&agent, &json!({"max_tokens": 1, "tools": tools})));
+            assert!(!aside(&agent, &json!({"max_tokens": 32000, "system": "You are an agent."})));
+        }
+        // A program of the user's own has no such questions: all are its work.
+        for agent in [&[][..], &[("user-agent", "Anthropic/Python 0.75.0")]] {
+            assert!(!aside(agent, &short) && !aside(agent, &title) && !aside(agent, &formatted));
+        }
         assert!(aside(&[("x-claude-code-request-class", "auxiliary")], &json!({"max_tokens": 32000, "tools": tools})));
         assert!(!aside(&[("x-claude-code-request-class", "main")], &json!({"max_tokens": 1})));
-        assert!(!aside(&[], &json!({"max_tokens": 1, "tools": tools})));
-        assert!(!aside(&[], &json!({"max_tokens": 32000, "system": "You are an agent."})));
     }
 }
