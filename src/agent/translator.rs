@@ -264,6 +264,7 @@ impl Translator<'_> {
                 replay: rerun(arguments),
                 roots: variable("SSL_CERT_FILE").or_else(|| variable("NODE_EXTRA_CA_CERTS")).map(Into::into),
                 proxy: variable("HTTPS_PROXY").or_else(|| variable("https_proxy")),
+                no_proxy: variable("NO_PROXY").or_else(|| variable("no_proxy")),
                 ..model::Config::new(secret)
             };
             let served = model::serve_at(listener, self.line.of(Tap::Model), config).map_err(no_tap)?;
