@@ -273,11 +273,13 @@ impl Hub {
             live.project == project || cwd.starts_with(&live.blueprint.cwd) || live.blueprint.cwd.starts_with(cwd)
         };
         let has_own = sessions.iter().any(|live| !lasting(&live.owner) && here(&live));
+        // What is held of an agent can't be taken back once it is let go: from elsewhere it has to be named.
+        let may = |live: &&Arc<Live>| !live.adapter.quirks.agents || here(live);
         let newest = |live: bool, near: bool| {
-            let mut all = sessions.iter().rev().filter(|session| session.state().is_live() == live);
+            let mut all = sessions.iter().rev().filter(may).filter(|session| session.state().is_live() == live);
             if near { all.find(|session| here(session) && (!lasting(&session.owner) || !has_own)) } else { all.next() }
         };
-        let live_ones = sessions.iter().filter(|live| live.state().is_live()).count();
+        let live_ones = sessions.iter().filter(may).filter(|live| live.state().is_live()).count();
         let found = newest(true, true)
             .or_else(|| newest(true, false).filter(|_| live_ones == 1))
             .or_else(|| newest(false, true).filter(|_| live_ones == 0));
@@ -287,7 +289,8 @@ impl Hub {
                     .hint("start one: bugeye start ./program")
                     .hint("or run to the first stop: bugeye run --break FILE:LINE -- COMMAND")
             } else {
-                Failure::not_found("several sessions, none of them from this directory")
+                let several = if sessions.len() > 1 { "several sessions, none of them" } else { "no session" };
+                Failure::not_found(format!("{several} from this directory"))
             };
             list_hint(failure, sessions)
         })

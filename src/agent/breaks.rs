@@ -107,12 +107,15 @@ impl On {
         })
     }
 
-    /// Whether a gate is what it waits for, as far as the gate itself tells. `iteration` is that of its thread.
+    /// Whether a gate is what it waits for, as far as the gate itself tells. `called` is the tool's name as the model has
+    /// it, `iteration` that of its thread.
     #[must_use]
-    pub fn matches(&self, ask: &Ask, iteration: u64) -> bool {
+    pub fn matches(&self, ask: &Ask, called: Option<&str>, iteration: u64) -> bool {
         let name = ask.name.as_deref().unwrap_or_default();
         match (self, ask.point) {
-            (Self::Tool(wanted), Point::BeforeTool) | (Self::After(wanted), Point::AfterTool) => like(wanted, name),
+            (Self::Tool(wanted), Point::BeforeTool) | (Self::After(wanted), Point::AfterTool) => {
+                like(wanted, name) || called.is_some_and(|called| like(wanted, called))
+            }
             (Self::Pattern(pattern), Point::BeforeTool) => {
                 texts(&ask.value).any(|text| pattern.is_match(text)) || { pattern.is_match(&ask.value.to_string()) }
             }
@@ -229,7 +232,7 @@ mod tests {
             ("stop", &model, false),
         ];
         for (text, ask, hit) in cases {
-            assert_eq!(On::parse(text).unwrap().matches(ask, 3), hit, "{text} {:?}", ask.name);
+            assert_eq!(On::parse(text).unwrap().matches(ask, None, 3), hit, "{text} {:?}", ask.name);
         }
     }
 

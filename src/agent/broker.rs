@@ -80,6 +80,8 @@ pub struct Broker {
     gates: VecDeque<Gate>,
     stopped: bool,
     plan: Plan,
+    /// What a breakpoint has interrupted, should nobody have wanted to stop there.
+    interrupted: Plan,
     /// Trouble that was told where nothing can be held: it stops the agent at the next gate.
     trouble: Option<(String, Vec<i64>)>,
     inject: VecDeque<Waiting>,
@@ -88,6 +90,8 @@ pub struct Broker {
     /// Model calls are held by the model tap, not by hooks: it was met, or it is expected and nothing says otherwise.
     has_model_tap: bool,
     met_model_tap: bool,
+    /// Any tap was met.
+    met: bool,
     /// Nothing is held any more.
     open: bool,
     /// What could be refused is, since nobody is there to ask.
@@ -106,6 +110,7 @@ impl Broker {
     pub fn attached(&mut self, tap: Tap, about: &Json) {
         self.has_model_tap |= tap == Tap::Model;
         self.met_model_tap |= tap == Tap::Model;
+        self.met = true;
         self.learn(about);
         self.record("tap.attached", None, json!({ "tap": tap, "about": about }));
     }
@@ -149,11 +154,16 @@ impl Broker {
     /// Stops the agent at a gate, or lets it pass.
     fn judge(&mut self, gate: Gate) {
         let Some((reason, ids, text)) = self.reason(&gate) else { return self.release(gate) };
-        self.plan = Plan::Run;
+        self.interrupted = std::mem::take(&mut self.plan);
         self.trouble = None;
         self.stopped = true;
-        let thread = gate.thread + 1;
+        let thread = gate.thread;
         self.gates.push_front(gate);
+        self.stop(thread, reason, &ids, text);
+    }
+
+    fn stop(&mut self, thread: usize, reason: &str, ids: &[i64], text: Option<String>) {
+        let thread = thread + 1;
         self.shown.clear();
         let mut body = json!({
             "reason": reason, "threadId": thread, "allThreadsStopped": true, "hitBreakpointIds": ids,
@@ -167,7 +177,9 @@ impl Broker {
 
     /// Why the agent is to stop at a gate.
     fn reason(&mut self, gate: &Gate) -> Option<(&'static str, Vec<i64>, Option<String>)> {
-        let iteration = self.state.threads[gate.thread].iteration;
+        let about = &self.state.threads[gate.thread];
+        let iteration = about.iteration;
+        let called = gate.ask.span.as_ref().and_then(|span| about.names.get(span)).map(String::as_str);
         let (tokens, cost) = (self.state.total_tokens(), self.state.cost);
         let mut ids = Vec::new();
         let mut breaks = std::mem::take(&mut self.breaks);
@@ -177,7 +189,7 @@ impl Broker {
                 On::Tokens(limit) => tokens >= limit,
                 _ => false,
             };
-            let hit = (!gate.again && one.on.matches(&gate.ask, iteration)) || (passed && !one.said);
+            let hit = (!gate.again && one.on.matches(&gate.ask, called, iteration)) || (passed && !one.said);
             let holds = hit
                 && one.condition.as_ref().is_none_or(|condition| {
                     condition.holds(|path: &Path| self.state.value(path, gate.thread, Some(&gate.ask)))
@@ -194,7 +206,11 @@ impl Broker {
         self.breaks = breaks;
         if let Some((text, more)) = self.trouble.take() {
             ids.extend(more);
-            return Some(("exception", ids, Some(text)));
+            if ids.is_empty() {
+                return Some(("exception", ids, Some(text)));
+            }
+            self.say(&text);
+            return Some(("function breakpoint", ids, None));
         }
         if gate.ask.point == Point::AfterTool && gate.ask.ok == Some(false) && self.catches("error") {
             return Some(("exception", ids, Some(format!("{} failed", gate.ask.name.as_deref().unwrap_or("a tool")))));
@@ -202,16 +218,20 @@ impl Broker {
         if !ids.is_empty() {
             return Some(("function breakpoint", ids, None));
         }
+        self.planned(&self.plan, gate).map(|reason| (reason, ids, None))
+    }
+
+    /// Whether a gate is where a step or a pause ends.
+    fn planned(&self, plan: &Plan, gate: &Gate) -> Option<&'static str> {
         let key = &self.state.threads[gate.thread].key;
         let point = gate.ask.point;
-        match &self.plan {
-            Plan::Run => None,
-            Plan::Pause => Some(("pause", ids, None)),
+        match plan {
+            Plan::Pause => Some("pause"),
             Plan::Iteration(thread) if thread == key && !gate.again => {
-                matches!(point, Point::BeforeModel | Point::BeforeStop).then_some(("step", ids, None))
+                matches!(point, Point::BeforeModel | Point::BeforeStop).then_some("step")
             }
-            Plan::Finish(thread) if thread == key => (point == Point::BeforeStop).then_some(("step", ids, None)),
-            Plan::Iteration(_) | Plan::Finish(_) => None,
+            Plan::Finish(thread) if thread == key => (point == Point::BeforeStop).then_some("step"),
+            Plan::Run | Plan::Iteration(_) | Plan::Finish(_) => None,
         }
     }
 
@@ -269,6 +289,9 @@ impl Broker {
                 self.is_over(&gate);
                 self.record("edited", Some(gate.thread), data);
             }
+            Verdict::Edit { value } if point == Point::BeforePrompt => {
+                self.state.threads[gate.thread].prompt = Some(super::path::plain(value));
+            }
             Verdict::Edit { .. } if point == Point::BeforeModel => {
                 let asked = self.state.threads[gate.thread].asked.as_mut();
                 if let Some((_, went)) = asked.filter(|(key, _)| gate.ask.key.as_ref() == Some(key)) {
@@ -309,8 +332,7 @@ impl Broker {
             self.is_over(&gate);
         }
         if at == 0 && self.stopped {
-            let data = json!({ "message": "what the agent was held at is gone: it did not wait" });
-            self.record("log", None, data);
+            self.say("what the agent was held at is gone: it did not wait");
             self.out.push(Effect::Event("continued", json!({ "threadId": 1, "allThreadsContinued": true })));
             self.stopped = false;
             self.go(Plan::Run);
@@ -320,8 +342,16 @@ impl Broker {
     pub fn ended(&mut self, code: i32) {
         self.stopped = false;
         self.gates.clear();
+        if !self.met && !self.open {
+            self.say("nothing in it has asked the debugger, so no breakpoint could count: it is no agent that is known, or its hooks are off");
+        }
         self.out.push(Effect::Event("exited", json!({ "exitCode": code })));
         self.out.push(Effect::Event("terminated", json!({})));
+    }
+
+    /// Says something to whoever is at the debugger.
+    pub fn say(&mut self, message: &str) {
+        self.record("log", None, json!({ "message": message, "by": "debugger" }));
     }
 
     /// Says something in the record.
@@ -355,7 +385,10 @@ impl Broker {
     }
 
     pub fn pause(&mut self) {
-        if !self.stopped {
+        if self.stopped {
+            // It may be one that nobody is told of.
+            self.interrupted = Plan::Pause;
+        } else {
             self.plan = Plan::Pause;
         }
     }
@@ -374,6 +407,16 @@ impl Broker {
 
     pub fn resume(&mut self) {
         self.go(Plan::Run);
+    }
+
+    /// Goes on from where nobody wanted to stop, as it went before.
+    pub fn pass(&mut self) {
+        let plan = std::mem::take(&mut self.interrupted);
+        let ends = self.gate().and_then(|gate| Some((gate.thread, self.planned(&plan, gate)?)));
+        match ends {
+            Some((thread, reason)) => self.stop(thread, reason, &[], None),
+            None => self.go(plan),
+        }
     }
 
     fn key(&self, thread: usize) -> String {

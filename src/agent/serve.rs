@@ -91,7 +91,10 @@ impl Broker {
                 self.change(name.unwrap_or_default(), value.unwrap_or_default())
             }
             "continue" => {
-                self.resume();
+                match arguments.get("silent").and_then(Json::as_bool) {
+                    Some(true) => self.pass(),
+                    _ => self.resume(),
+                }
                 Ok(json!({ "allThreadsContinued": true }))
             }
             "next" | "stepIn" => {

@@ -1,5 +1,7 @@
 //! What is known of an agent: its threads, where each is in its loop, what the model saw, what it cost.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::gate::{Answer, Ask, Conversation, Point, Usage};
@@ -34,6 +36,8 @@ pub struct Thread {
     pub asked: Option<(String, Answer)>,
     /// Tools that run: id, name and input.
     pub calls: Vec<(Option<String>, String, Json)>,
+    /// What the model called the tools of its last answer, by the ids of its calls: hooks may have other names for them.
+    pub names: HashMap<String, String>,
     /// The files that its tools were given last, the newest at the end.
     pub files: Vec<String>,
     pub conversation: Conversation,
@@ -42,6 +46,8 @@ pub struct Thread {
     /// The conversation is what a model call carried, not what was overheard.
     pub exact: bool,
     pub last_usage: Option<Usage>,
+    /// A rerun that has asked something else than the record.
+    pub diverged: bool,
     pub ended: bool,
 }
 
@@ -77,9 +83,13 @@ impl Thread {
 
     /// A message that was overheard; where the whole conversation is told, it is not needed.
     pub fn heard(&mut self, role: &str, content: Json) {
-        if self.exact {
-            return;
+        if !self.exact {
+            self.said(role, content);
         }
+    }
+
+    /// A message that the next model call is going to carry.
+    pub fn said(&mut self, role: &str, content: Json) {
         let messages = &mut self.conversation.messages;
         if messages.len() >= MAX_HEARD {
             messages.remove(0);
@@ -204,7 +214,10 @@ impl State {
             "context" => Some(self.context(thread)),
             _ => return Err(format!("there is no `{name}`; there are: {}", ROOTS.join(", "))),
         };
-        found.ok_or_else(|| format!("there is no `{name}` here; what there is: bugeye locals"))
+        found.ok_or_else(|| match name {
+            "cost" => "nothing is known of what it costs: no answer yet, or no price for its model; prices are set in config.toml: [agent.prices]".into(),
+            _ => format!("there is no `{name}` here; what there is: bugeye locals"),
+        })
     }
 
     /// The value of a path.

@@ -199,8 +199,7 @@ impl Translator<'_> {
             arguments["env"][name] = json!(value);
         }
         for note in prepared.notes {
-            self.client.event("output", json!({ "category": "console", "output": format!("{note}\n") }));
-            self.broker.record("log", None, json!({ "message": note }));
+            self.broker.say(&note);
         }
         let (program, words) = prepared.words.split_first().ok_or("no program was named")?;
         let mut command = child::command(program, &arguments, self.asked)?;

@@ -397,6 +397,11 @@ impl Session {
         let told = body.get("type").and_then(Json::as_str).unwrap_or_default();
         let thread = body.get("thread").and_then(Json::as_i64);
         let mut data = body.get("data").cloned().unwrap_or_default();
+        if told == "log"
+            && let (Some("debugger"), Some(message)) = (data["by"].as_str(), data["message"].as_str())
+        {
+            return self.out.push(Effect::Output { stream: Stream::Log, text: format!("{message}\n") });
+        }
         let known = match told {
             // The session's own begin and end are its own.
             "session.start" => Some("agent.start"),

@@ -329,7 +329,11 @@ impl Session {
         self.early = None;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
         self.set_state(SessionState::Running);
-        let (command, arguments) = self.plain_continue(thread);
+        let (command, mut arguments) = self.plain_continue(thread);
+        if self.adapter.quirks.agents {
+            // A step or a pause that is under way goes on too.
+            arguments["silent"] = Json::Bool(true);
+        }
         self.request(command, arguments, Pending::GoOn(thread), self.limits.request);
     }
 

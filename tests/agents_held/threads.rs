@@ -101,3 +101,43 @@ fn counts_logs_and_breakpoints_for_once() {
     has(&bug.ok(&["print", "tool_input.command"]), &["echo 4"]);
     has(&bug.ok(&["continue"]), &["exited: code 0"]);
 }
+
+#[test]
+fn a_breakpoint_that_only_logs_ends_no_step() {
+    let bug = bug();
+    let agent = agent(&script("p", &[("t", &[bash("echo 1")]), ("u", &[bash("echo 2")])]));
+    bug.ok(&words(&["run", "--break", "prompt"], &agent));
+    bug.ok(&["break", "model", "--log", "asks {iteration}"]);
+    bug.ok(&["break", "tool:bash", "--log", "runs {tool_input.command}"]);
+    has(&bug.ok(&["step"]), &["stopped: step in before model call", "iteration 1", "log: asks 1"]);
+    has(&bug.ok(&["step"]), &["stopped: step in before model call", "iteration 2", "runs \"echo 1\"", "asks 2"]);
+    has(&bug.ok(&["finish"]), &["stopped: step in before the turn ends", "runs \"echo 2\"", "asks 3"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0"]);
+}
+
+#[test]
+fn an_agent_is_meant_from_where_it_was_started_or_by_its_name() {
+    let bug = bug();
+    let agent = agent(&script("p", &[("t", &[bash("echo > ran")])]));
+    bug.ok(&words(&["run", "--break", "tool:bash"], &agent));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let from_there = |words: &[&str]| {
+        let output = bug.command(words).current_dir(elsewhere.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for word in ["continue", "cancel", "stop", "status"] {
+        let (code, said) = from_there(&[word]);
+        assert_eq!(code, Some(3), "{word}: {said}");
+        has(&said, &["no session from this directory", "s1"]);
+    }
+    assert!(read(&bug, "ran").is_none());
+    assert_eq!(from_there(&["-s", "s1", "continue"]).0, Some(0));
+    assert!(read(&bug, "ran").is_some());
+}
+
+#[test]
+fn what_never_asks_is_said_to() {
+    let bug = bug();
+    let said = bug.ok(&["run", "--agent", "--break", "tool:bash", "--", "true"]);
+    has(&said, &["exited: code 0", "nothing in it has asked the debugger, so no breakpoint could count"]);
+}

@@ -45,6 +45,12 @@ impl Broker {
             steps.insert(0, path::Step::Name("model".into()));
         }
         let mut value = gate.ask.value.clone();
+        // Another name would be one that the tool does not know.
+        if point == Point::BeforeTool
+            && let Err(message) = path::walk(&value, &steps)
+        {
+            return Err(format!("{message}; one that is new is set with the whole: bugeye set {} '{{…}}'", path.root));
+        }
         path::put(&mut value, &steps, new)?;
         if let Some(model) = value["model"].as_str().filter(|_| point == Point::BeforeModel) {
             self.state.threads[gate.thread].conversation.model = Some(model.into());

@@ -6,6 +6,7 @@ use super::{Broker, Effect, Plan};
 use crate::agent::breaks::On;
 use crate::agent::gate::{Answer, Ask, Conversation, Note, Point, Tap, Usage};
 use crate::agent::path::{self, Path};
+use crate::render::cut;
 
 impl Broker {
     pub(super) fn learn(&mut self, about: &Json) {
@@ -129,12 +130,20 @@ impl Broker {
                 }
                 if !is_aside(&data) {
                     let said = text("text").filter(|text| !text.is_empty());
+                    let calls = data.get("tool_calls").and_then(Json::as_array).cloned().unwrap_or_default();
                     let about = &mut self.state.threads[thread];
+                    let name =
+                        |call: &Json| Some((call["id"].as_str()?.to_string(), call["name"].as_str()?.to_string()));
+                    about.names = calls.iter().filter_map(name).collect();
                     about.last_usage = Some(usage);
                     if data.get("cut").is_none() {
                         about.asked = None;
                     }
-                    if let Some(said) = said {
+                    if tap == Tap::Model {
+                        let text = said.map(|text| json!({ "type": "text", "text": text }));
+                        let call = |call: Json| json!({ "type": "tool_call", "id": call["id"], "name": call["name"], "input": call["input"] });
+                        about.said("assistant", text.into_iter().chain(calls.into_iter().map(call)).collect());
+                    } else if let Some(said) = said {
                         about.heard("assistant", json!(said));
                     }
                     put(&mut data, "iteration", json!(about.iteration));
@@ -174,6 +183,8 @@ impl Broker {
             "model.error" if is_aside(&data) || text("by").as_deref() == Some("debugger") => {}
             "model.error" | "error" => {
                 let said = text("message").unwrap_or_else(|| "an error".into());
+                let status = data.get("status").and_then(Json::as_u64);
+                let said = status.map_or(said.clone(), |status| format!("{status}: {said}"));
                 let caught = self.catches("error");
                 self.troubled(|on| matches!(on, On::Error), thread, &said, caught);
             }
@@ -185,8 +196,17 @@ impl Broker {
                 }
                 self.troubled(|on| matches!(on, On::Denied), thread, &said, caught);
             }
-            "rerun.diverged" => {
-                let said = text("what").unwrap_or_else(|| "it differs from the recording".into());
+            // What differs once differs in all that follows.
+            "rerun.diverged" if !self.state.threads[thread].diverged => {
+                self.state.threads[thread].diverged = true;
+                let part =
+                    |name| text(name).map_or_else(|| "nothing".into(), |text| json!(cut(&text, 200).0).to_string());
+                let said = format!(
+                    "another question than the one recorded: {} was {} and is {}; `continue` answers as recorded",
+                    text("what").unwrap_or_default(),
+                    part("recorded"),
+                    part("now")
+                );
                 self.troubled(|_| false, thread, &said, true);
             }
             _ => {}

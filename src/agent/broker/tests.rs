@@ -432,19 +432,18 @@ fn what_can_not_be_a_condition_is_said_when_it_is_set() {
 #[test]
 fn trouble_that_can_not_be_held_stops_at_the_next_gate() {
     let mut desk = Desk::with(&["error", "subagent"]);
-    desk.note("model.error", "main", json!({ "message": "overloaded" }));
+    desk.note("model.error", "main", json!({ "message": "overloaded", "status": 529 }));
     assert!(desk.stops().is_empty());
     desk.ask(model());
-    let (_, body) = desk.events.iter().find(|(event, _)| *event == "stopped").unwrap();
-    assert_eq!((&body["reason"], &body["text"]), (&json!("exception"), &json!("overloaded")));
+    assert_eq!(desk.recorded("log")[0]["message"], "529: overloaded");
+    assert_eq!(desk.stops(), ["function breakpoint 1"]);
     desk.go();
-    desk.stops();
     desk.ask(after("bash", "c1", false));
     assert_eq!(desk.stops(), ["function breakpoint 1"], "a tool that failed can be held right there");
     desk.go();
     desk.note("agent.spawn", "t1", json!({ "type": "task" }));
     desk.ask(of("t1", model()));
-    assert_eq!(desk.stops(), ["exception 2"]);
+    assert_eq!(desk.stops(), ["function breakpoint 2"]);
     desk.go();
     desk.breaks(&[]);
     desk.serve("setExceptionBreakpoints", json!({ "filters": ["error", "denied"] })).unwrap();

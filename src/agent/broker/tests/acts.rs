@@ -191,6 +191,8 @@ fn a_text_stays_a_text_and_a_tool_that_never_ran_is_not_under_way() {
         desk.serve("setExpression", json!({ "expression": "tool_input.command", "value": typed })).unwrap();
         assert_eq!(desk.value("tool_input.command"), json!(wanted).to_string());
     }
+    let new = desk.serve("setExpression", json!({ "expression": "tool_input.comand", "value": "x" })).unwrap_err();
+    assert!(new.contains("there is no `comand`; there are: command"), "{new}");
     desk.withdraw(held);
     assert!(desk.broker.state.threads[0].calls.is_empty());
     desk.ask(model());

@@ -114,3 +114,51 @@ fn trouble_that_is_told_has_conditions_too() {
     let ids = desk.events.iter().find(|(event, _)| *event == "stopped").unwrap().1["hitBreakpointIds"].clone();
     assert_eq!(ids, json!([1, 2]), "neither is lost");
 }
+
+/// A stop that nobody is told of, as at a breakpoint that only logs, ends no step and no pause.
+#[test]
+fn who_passes_a_breakpoint_goes_on_as_before() {
+    let pass = |desk: &mut Desk| desk.serve("continue", json!({ "threadId": 1, "silent": true })).unwrap();
+    let mut desk = Desk::with(&["tool:bash", "model", "prompt"]);
+    desk.ask(blank(Point::BeforePrompt));
+    desk.serve("next", json!({ "threadId": 1 })).unwrap();
+    desk.stops();
+    // The step ends where the breakpoint is passed.
+    desk.ask(model());
+    pass(&mut desk);
+    assert_eq!(desk.stops(), ["function breakpoint 1", "step 1"]);
+    desk.serve("next", json!({ "threadId": 1 })).unwrap();
+    desk.ask(tool("bash", "c1"));
+    pass(&mut desk);
+    desk.ask(model());
+    pass(&mut desk);
+    assert_eq!(desk.stops(), ["function breakpoint 1", "function breakpoint 1", "step 1"]);
+    // A pause that comes meanwhile holds.
+    desk.go();
+    desk.ask(tool("bash", "c2"));
+    desk.serve("pause", json!({})).unwrap();
+    pass(&mut desk);
+    assert_eq!(desk.stops(), ["function breakpoint 1", "pause 1"]);
+    desk.go();
+    let last = desk.ask(tool("other", "c3"));
+    assert!(desk.answer(last).is_some(), "what was interrupted is over with the next command");
+}
+
+/// Hooks may have another name for a tool than the model that called it.
+#[test]
+fn a_tool_is_held_by_either_of_its_names() {
+    let mut desk = Desk::with(&["tool:exec_command"]);
+    desk.ask_by(Tap::Model, model());
+    let call = json!({ "id": "c1", "name": "exec_command", "input": {} });
+    let said = Note {
+        kind: "model.response".into(),
+        thread: "main".into(),
+        span: None,
+        data: json!({ "text": "I look.", "tool_calls": [call] }),
+    };
+    desk.broker.note(Tap::Model, said);
+    desk.ask_by(Tap::Hook, tool("Bash", "c1"));
+    assert_eq!(desk.stops(), ["function breakpoint 1"]);
+    assert_eq!(desk.value("last_message.content[0].text"), "\"I look.\"");
+    assert_eq!(desk.value("last_message.content[1].name"), "\"exec_command\"");
+}
