@@ -115,6 +115,8 @@ pub struct Session {
     resuming: bool,
     /// A stop that came while the resume was neither.
     early: Option<crate::dap::types::StoppedBody>,
+    /// What an agent was last heard to do.
+    doing: Option<String>,
     /// The adapter sends `continued` events.
     announces: bool,
     asked_to_pause: bool,
@@ -203,6 +205,7 @@ impl Session {
             epoch: 0,
             resuming: false,
             early: None,
+            doing: None,
             announces: false,
             asked_to_pause: false,
             stepping: false,
@@ -292,7 +295,10 @@ impl Session {
             version: self.version.clone(),
             reason: self.standing.as_ref().map(|standing| standing.reason.clone()),
             thread: self.standing.as_ref().map(|standing| standing.thread),
-            function: top.map(|frame| frame.function.clone()),
+            function: match self.state {
+                SessionState::Running => self.doing.clone(),
+                _ => top.map(|frame| frame.function.clone()),
+            },
             file: top.and_then(|frame| frame.file.clone()),
             line: top.and_then(|frame| frame.line),
             stops: self.stops,

@@ -342,6 +342,9 @@ impl Broker {
     pub fn ended(&mut self, code: i32) {
         self.stopped = false;
         self.gates.clear();
+        if self.state.total_tokens() > 0 && !self.open {
+            self.say(&self.state.spent());
+        }
         if !self.met && !self.open {
             self.say("nothing in it has asked the debugger, so no breakpoint could count: it is no agent that is known, or its hooks are off");
         }

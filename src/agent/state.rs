@@ -170,6 +170,20 @@ impl State {
         input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write)
     }
 
+    /// What the run took, in a line.
+    #[must_use]
+    pub fn spent(&self) -> String {
+        let calls: u64 = self.threads.iter().map(|thread| thread.iteration).sum();
+        let Usage { input, output, cache_read, cache_write } = self.usage;
+        let cached = if cache_read + cache_write > 0 {
+            format!(", cache {cache_read} read, {cache_write} written")
+        } else {
+            String::new()
+        };
+        let cost = self.cost.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();
+        format!("{calls} model call{}: {input} + {output} tokens{cached}{cost}", if calls == 1 { "" } else { "s" })
+    }
+
     /// What a name stands for at a gate, or between gates.
     ///
     /// # Errors

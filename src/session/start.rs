@@ -402,6 +402,13 @@ impl Session {
         {
             return self.out.push(Effect::Output { stream: Stream::Log, text: format!("{message}\n") });
         }
+        match told {
+            _ if data["aside"] == true => {}
+            "tool.call" => self.doing = data["name"].as_str().map(|name| format!("in tool {name}")),
+            "model.request" | "model.retry" => self.doing = Some("waiting for the model".into()),
+            "model.response" | "model.error" | "tool.end" | "tool.denied" | "turn.end" => self.doing = None,
+            _ => {}
+        }
         let known = match told {
             // The session's own begin and end are its own.
             "session.start" => Some("agent.start"),

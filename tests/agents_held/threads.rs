@@ -141,3 +141,16 @@ fn what_never_asks_is_said_to() {
     let said = bug.ok(&["run", "--agent", "--break", "tool:bash", "--", "true"]);
     has(&said, &["exited: code 0", "nothing in it has asked the debugger, so no breakpoint could count"]);
 }
+
+#[test]
+fn what_an_agent_does_is_told_while_it_runs_and_what_it_took_at_its_end() {
+    let bug = bug();
+    let agent = agent(&script("p", &[("t", &[("wait_for", json!({ "path": "go" }))])]));
+    has(&bug.ok(&words(&["run", "--wait", "0"], &agent)), &["running"]);
+    until("it is in its tool", || {
+        let said = bug.ok(&["status"]);
+        if said.contains("running, in tool wait_for") { Ok(()) } else { Err(said) }
+    });
+    std::fs::write(bug.cwd.join("go"), "").unwrap();
+    has(&bug.ok(&["await"]), &["exited: code 0", "2 model calls: 20 + 10 tokens"]);
+}

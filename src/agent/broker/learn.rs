@@ -117,8 +117,9 @@ impl Broker {
             "model.response" => {
                 let usage: Usage =
                     data.get("usage").cloned().and_then(|u| serde_json::from_value(u).ok()).unwrap_or_default();
-                // Where two taps tell of it, it has cost what the model tap says.
-                if tap == Tap::Model || !self.met_model_tap {
+                // Where two taps tell of it, it has cost what the model tap says; an answer from a record costs nothing.
+                let recorded = data.get("by").and_then(Json::as_str) == Some("recording");
+                if (tap == Tap::Model || !self.met_model_tap) && !recorded {
                     let total = &mut self.state.usage;
                     total.input = total.input.saturating_add(usage.input);
                     total.output = total.output.saturating_add(usage.output);
