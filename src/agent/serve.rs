@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value as Json, json};
 
-use super::breaks::{Break, On};
+use super::breaks::{Break, On, condition_of, no_lines};
 use super::broker::Broker;
 use super::gate::Point;
 use super::path::{Condition, Path, literal};
@@ -61,7 +61,7 @@ impl Broker {
         Some(match command {
             "setBreakpoints" => {
                 let asked = arguments.get("breakpoints").and_then(Json::as_array).map_or(0, Vec::len);
-                let no = json!({ "verified": false, "message": "an agent has no lines; stop at tool:NAME, iteration:N, pattern:REGEX" });
+                let no = json!({ "verified": false, "message": no_lines() });
                 Ok(json!({ "breakpoints": vec![no; asked] }))
             }
             "setFunctionBreakpoints" => Ok(self.set_breaks(arguments)),
@@ -137,7 +137,7 @@ impl Broker {
         let mut told = Vec::new();
         for one in &asked {
             let name = text(one, "name").unwrap_or_default();
-            let condition = text(one, "condition").map(Condition::parse).transpose();
+            let condition = text(one, "condition").map(condition_of).transpose();
             let made = On::parse(name).and_then(|on| Ok((on, condition?)));
             let from = text(one, "hitCondition").and_then(|text| text.trim_start_matches(['>', '=', ' ']).parse().ok());
             match made {

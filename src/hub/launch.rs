@@ -137,6 +137,10 @@ impl Hub {
             .iter()
             .map(|text| places::resolve(text, &blueprint.cwd).map(|resolved| (text.clone(), resolved)))
             .collect::<Result<_, _>>()?;
+        if asked_adapter(blueprint)?.is_some_and(|adapter| adapter.quirks.agents) {
+            // An agent that runs past a word that was mistyped can't be brought back.
+            resolved.iter().try_for_each(|(_, resolved)| places::for_agent(&resolved.place, None))?;
+        }
         self.edit_wishes(project, |table| {
             table.breakpoints.iter_mut().for_each(reanchor);
             for (asked, resolved) in resolved {
