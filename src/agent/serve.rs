@@ -300,10 +300,12 @@ impl Broker {
             Json::Array(items) => items.into_iter().enumerate().map(|(at, item)| (format!("[{at}]"), item)).collect(),
             _ => Vec::new(),
         };
+        // A few are told whole, as far as their reader wants them.
+        let most = if parts.len() <= 20 { TEXT * 100 } else { TEXT };
         let parts = parts.into_iter().skip(start).take(count.unwrap_or(1000));
         let variables: Vec<Json> = parts
             .map(|(name, value)| {
-                let mut variable = self.described(value, "value");
+                let mut variable = self.described(value, "value", most);
                 variable["name"] = json!(name);
                 variable
             })
@@ -312,7 +314,7 @@ impl Broker {
     }
 
     /// A value as the protocol tells it; `field` is what its text is called.
-    fn described(&mut self, value: Json, field: &str) -> Json {
+    fn described(&mut self, value: Json, field: &str, most: usize) -> Json {
         let text = match &value {
             Json::String(text) => json!(text).to_string(),
             other => other.to_string(),
@@ -326,8 +328,8 @@ impl Broker {
             Json::Null => ("null", 0, 0),
         };
         let reference = if named + indexed > 0 { self.shown.push(value, text.len()) } else { 0 };
-        // What was asked for is told whole, as far as its reader wants it; so is a text.
-        let most = if reference > 0 && field == "value" { TEXT } else { TEXT * 100 };
+        // A text is told whole, as far as its reader wants it; so is what was asked for.
+        let most = if reference > 0 { most } else { TEXT * 100 };
         let shown = cut(&json!(text), most);
         json!({
             field: shown, "type": kind, "variablesReference": reference, "namedVariables": named,
@@ -359,7 +361,7 @@ impl Broker {
                 _ => return Err(message),
             },
         };
-        Ok(self.described(value, "result"))
+        Ok(self.described(value, "result", TEXT * 100))
     }
 
     fn change(&mut self, expression: &str, value: &str) -> Result<Json, String> {
@@ -375,7 +377,7 @@ impl Broker {
             new => new,
         };
         let value = self.set(&path, new)?;
-        Ok(self.described(value, "value"))
+        Ok(self.described(value, "value", TEXT))
     }
 }
 

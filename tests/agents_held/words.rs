@@ -1,7 +1,7 @@
 //! What is mistyped, or can't be done, is said before it is too late; what is shown is what matters.
 
 use crate::support::{has, lacks};
-use crate::{agent, bash, bug, events, read, script, words};
+use crate::{agent, bash, bug, read, script, words};
 
 #[test]
 fn a_mistyped_breakpoint_starts_nothing() {
@@ -54,5 +54,49 @@ fn a_mistyped_step_lets_nothing_go_on() {
     assert_eq!(read(&bug, "ran"), None);
     has(&bug.ok(&["until", "stop"]), &["in before the turn ends"]);
     assert!(read(&bug, "ran").is_some());
+    bug.ok(&["stop"]);
+}
+
+/// An agent of one tool call, with these powers there.
+fn gate(powers: &str) -> [String; 3] {
+    let clients = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python");
+    let code = format!(
+        "import sys; sys.path.insert(0, {clients:?})\nimport bugeye_agent\nbug = bugeye_agent.connect('small')\n\
+         bug.gate('before_tool', name='bash', value={{'command': 'ls'}}, powers={powers})"
+    );
+    ["python3".into(), "-c".into(), code]
+}
+
+#[test]
+fn what_an_agent_cannot_do_is_said_in_a_sentence() {
+    let bug = bug();
+    bug.ok(&words(&["run", "--break", "tool"], &gate("dict(hold=True, deny=True)")));
+    let refused = bug.run(&["answer", "no such file"]);
+    refused.fails(6, "not done: this agent takes no answer in a tool's place");
+    has(&refused.stderr, &["cancel it, and its model reads why: bugeye cancel --reason TEXT"]);
+    let refused = bug.run(&["cancel", "--run"]);
+    refused.fails(6, "not done: this agent can't be told before tool to end its run");
+    has(&refused.stderr, &["end it with the session: bugeye stop"]);
+    bug.run(&["set", "tool_input.command", "pwd"]).fails(6, "this agent lets nothing be changed before tool");
+    bug.ok(&["stop"]);
+}
+
+#[test]
+fn what_is_about_to_run_is_seen() {
+    let bug = bug();
+    let long = format!("echo {}; rm -rf ./precious", "a".repeat(300));
+    let huge = format!("echo {}; rm -rf ./precious", "b".repeat(3000));
+    let agent = agent(&script("p", &[("t", &[bash(&long), bash(&huge)])]));
+    let said = bug.ok(&words(&["run", "--break", "pattern:rm +-rf"], &agent));
+    has(&said, &["aaa; rm -rf ./precious"]);
+    lacks(&said, &["characters more"]);
+    has(&bug.ok(&["events", "-f", "stopped"]), &["aaa; rm -rf ./precious"]);
+    let said = bug.ok(&["continue"]);
+    // {"command":"echo bbb…; rm -rf ./precious"}
+    let left = huge.len() + r#"{"command":""}"#.len() - 1000;
+    has(&said, &[&format!("tool_input has {left} characters more: bugeye print --full tool_input")]);
+    let more = format!("… ({left} characters more: bugeye print --full tool_input)");
+    has(&bug.ok(&["events", "-f", "stopped"]), &[&more]);
+    has(&bug.ok(&["print", "--full", "tool_input"]), &["bbb; rm -rf ./precious"]);
     bug.ok(&["stop"]);
 }
