@@ -283,7 +283,11 @@ mod tests {
         for (text, condition, why) in [
             ("tol:Bash", "ok", "an agent has no place `tol:Bash`"),
             ("app.py:3", "ok", "an agent has no lines; there are: tool:…"),
-            ("tool:Bash", "tool_inpt.command ~ 'rm'", "there is no `tool_inpt`; there are: point, tool_name, tool_input"),
+            (
+                "tool:Bash",
+                "tool_inpt.command ~ 'rm'",
+                "there is no `tool_inpt`; there are: point, tool_name, tool_input",
+            ),
             ("tool:Bash", "ok || tool_name == Bash", "there is no `Bash`"),
             ("tool:Bash", "iteration >", "a value is missing"),
         ] {

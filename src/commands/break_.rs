@@ -173,6 +173,7 @@ impl Command for Break {
             }
         };
         let binding = bindings.into_iter().find(|(id, _)| *id == wish.id).map(|(_, binding)| binding);
+        let binding = binding.or_else(|| session.as_ref()?.binding(&wish));
         let bad =
             binding.as_ref().and_then(|binding| binding.why.as_deref()).filter(|why| why.contains("can't be parsed"));
         if let Some(why) = bad.map(ToString::to_string) {

@@ -118,7 +118,11 @@ fn stopped(stop: &Stop, page: &Page) -> String {
     let input = stop.locals.iter().find(is_input).map(|local| {
         let (kept, left) = cut(&local.value.text, MAX_INPUT);
         let left = left as u64 + local.value.cut;
-        let more = if left > 0 { format!("… ({left} characters more: bugeye print --full tool_input)") } else { String::new() };
+        let more = if left > 0 {
+            format!("… ({left} characters more: bugeye print --full tool_input)")
+        } else {
+            String::new()
+        };
         format!("{} tool_input={kept}{more}", if others.is_empty() { ":" } else { "," })
     });
     format!("{line}{others}{}", input.unwrap_or_default())

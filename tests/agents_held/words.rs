@@ -100,3 +100,33 @@ fn what_is_about_to_run_is_seen() {
     has(&bug.ok(&["print", "--full", "tool_input"]), &["bbb; rm -rf ./precious"]);
     bug.ok(&["stop"]);
 }
+
+#[test]
+fn what_an_agent_has_not_is_said_of_it() {
+    let bug = bug();
+    bug.run(&["run", "--agent", "--", "no-such-agent", "-p", "x"]).fails(3, "no-such-agent is not on the PATH");
+    bug.run(&["run", "--agent", "--", "./none"]).fails(3, "there is no ");
+    let agent = agent(&script("Do it.", &[("t", &[bash("true")])]));
+    bug.ok(&["break", "foo.py:3"]);
+    let said = bug.ok(&words(&["run", "--break", "tool"], &agent));
+    lacks(&said, &["foo.py"]);
+    for typed in [&["break", "foo.py:3"][..], &["breaks"]] {
+        has(&bug.ok(typed), &["breakpoint 1 foo.py:3: pending (an agent has no lines; there are: tool:…"]);
+    }
+    let refused = bug.run(&["args"]);
+    refused.fails(6, "an agent has no arguments");
+    has(&refused.stderr, &["what there is: bugeye locals"]);
+    let picture = bug.ok(&["inspect"]);
+    lacks(&picture, &["files:"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0"]);
+    let refused = bug.run(&["inspect", "usage"]);
+    refused.fails(3, "has exited");
+    has(&refused.stderr, &[" -f 'model.*'", "--at last context"]);
+    let hint = refused.stderr.lines().find_map(|line| line.split_once("bugeye events ")).unwrap().1;
+    let typed: Vec<&str> =
+        std::iter::once("events").chain(hint.split(' ').map(|word| word.trim_matches('\''))).collect();
+    has(&bug.ok(&typed), &["model.response: "]);
+    let refused = bug.run(&["print", "tool_input.command"]);
+    refused.fails(3, "has exited");
+    has(&refused.stderr, &["--at last print tool_input.command"]);
+}
