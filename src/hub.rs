@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::adapters::Adapter;
 use crate::config::Config;
 use crate::failure::{Failure, Kind};
-use crate::model::{Binding, Breakpoint, BreakpointReport, SessionState};
+use crate::model::{Binding, BindingState, Breakpoint, BreakpointReport, Place, SessionState};
 use crate::output;
 use crate::paths::Paths;
 use crate::runner::Handle;
@@ -109,6 +109,16 @@ impl Live {
     #[must_use]
     pub fn state(&self) -> SessionState {
         self.handle.snapshot.borrow().state
+    }
+
+    /// What became of a wish here.
+    #[must_use]
+    pub fn binding(&self, wish: &Breakpoint) -> Option<Binding> {
+        let known = self.handle.snapshot.borrow().hits.get(&wish.id).cloned();
+        let is_line = matches!(wish.place, Place::Line { .. } | Place::Address(_));
+        let why = (self.adapter.quirks.agents && is_line).then(crate::agent::breaks::no_lines);
+        let pending = |why| Binding { state: BindingState::Pending, line: None, file: None, why: Some(why), hits: 0 };
+        known.or_else(|| why.map(pending))
     }
 
     /// The adapter with its version.
@@ -472,8 +482,15 @@ impl Context {
         let over = failure.kind == Kind::WrongState && !live.state().is_live();
         match &live.record {
             Some(record) if over && self.asked.reads() && live.handle.snapshot.borrow().stops > 0 => {
-                let name = self.asked.name();
-                failure.hint(format!("as it was at its last stop: bugeye -s {record} --at last {name}"))
+                // No stop has the whole of what an agent has before it.
+                if self.asked.name() == "inspect" {
+                    return failure
+                        .hint(format!("what its model was asked and answered: bugeye events -s {record} -f 'model.*'"))
+                        .hint(format!("as it was at its last stop: bugeye -s {record} --at last context"));
+                }
+                let words = self.asked.words();
+                let words: Vec<&str> = ["-s", record, "--at", "last"].into_iter().chain(words).collect();
+                failure.hint(format!("as it was at its last stop: {}", crate::cli::typed(&words)))
             }
             _ => failure,
         }
@@ -482,13 +499,10 @@ impl Context {
     /// Wishes with what became of them in the current session.
     #[must_use]
     pub fn reports(&self, wishes: Vec<Breakpoint>) -> Vec<BreakpointReport> {
-        let bindings = self.maybe_session().map(|live| live.handle.snapshot.borrow().hits.clone());
+        let live = self.maybe_session();
         wishes
             .into_iter()
-            .map(|wish| {
-                let binding = bindings.as_ref().and_then(|bindings| bindings.get(&wish.id)).cloned();
-                BreakpointReport { wish, binding }
-            })
+            .map(|wish| BreakpointReport { binding: live.as_ref().and_then(|live| live.binding(&wish)), wish })
             .collect()
     }
 }

@@ -5,6 +5,8 @@ use serde_json::Value as Json;
 
 use super::gate::{Ask, Point};
 use super::path::{Condition, pattern_of};
+use super::state::ROOTS;
+use crate::model::Place;
 
 /// What a breakpoint waits for.
 #[derive(Debug, Clone)]
@@ -67,6 +69,41 @@ pub struct Break {
     pub said: bool,
 }
 
+fn words() -> String {
+    WORDS.map(|word| word.replace(':', ":…")).join(", ")
+}
+
+/// What is said of a line, or of an address.
+#[must_use]
+pub fn no_lines() -> String {
+    format!("an agent has no lines; there are: {}", words())
+}
+
+/// Reads a breakpoint on an agent as it was typed, before anything comes of it.
+///
+/// # Errors
+/// What is wrong with its place, or with its condition.
+pub fn check(place: &Place, condition: Option<&str>) -> Result<(), String> {
+    match place {
+        Place::Line { .. } | Place::Address(_) => return Err(no_lines()),
+        Place::Function { .. } => On::parse(&place.to_string())?,
+    };
+    condition.map(condition_of).transpose().map(drop)
+}
+
+/// Reads the condition of a breakpoint.
+///
+/// # Errors
+/// What is wrong with it, or that it is about something that no agent has.
+pub fn condition_of(text: &str) -> Result<Condition, String> {
+    let condition = Condition::parse(text)?;
+    let known = |root: &&str| ROOTS.contains(root) || matches!(*root, "name" | "input" | "output");
+    if let Some(root) = condition.roots().find(|root| !known(root)) {
+        return Err(format!("there is no `{root}`; there are: {}", ROOTS.join(", ")));
+    }
+    Ok(condition)
+}
+
 impl On {
     /// Reads `tool:Bash` and its like.
     ///
@@ -100,10 +137,7 @@ impl On {
             "tokens" => Self::Tokens(number("a number of tokens")?),
             "stop" => Self::Stop,
             "prompt" => Self::Prompt,
-            _ => {
-                let words: Vec<String> = WORDS.iter().map(|word| word.replace(':', ":…")).collect();
-                return Err(format!("an agent has no place `{text}`; there are: {}", words.join(", ")));
-            }
+            _ => return Err(format!("an agent has no place `{text}`; there are: {}", words())),
         })
     }
 
@@ -249,5 +283,20 @@ mod tests {
             let said = On::parse(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
         }
+        for (text, condition, why) in [
+            ("tol:Bash", "ok", "an agent has no place `tol:Bash`"),
+            ("app.py:3", "ok", "an agent has no lines; there are: tool:…"),
+            (
+                "tool:Bash",
+                "tool_inpt.command ~ 'rm'",
+                "there is no `tool_inpt`; there are: point, tool_name, tool_input",
+            ),
+            ("tool:Bash", "ok || tool_name == Bash", "there is no `Bash`"),
+            ("tool:Bash", "iteration >", "a value is missing"),
+        ] {
+            let said = check(&Place::parse(text).unwrap(), Some(condition)).unwrap_err();
+            assert!(said.contains(why), "{text} {condition}: {said}");
+        }
+        check(&Place::parse("tool").unwrap(), Some("input.command ~ 'rm' && name == 'Bash' or !ok")).unwrap();
     }
 }

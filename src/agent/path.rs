@@ -249,6 +249,17 @@ impl Condition {
         either.into_iter().map(all).collect::<Result<_, _>>().map(Self)
     }
 
+    /// The names that what it is about begins with.
+    pub fn roots(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().flat_map(|comparison| {
+            let right = match &comparison.with {
+                Some((_, Operand::Path(path))) => Some(path.root.as_str()),
+                _ => None,
+            };
+            std::iter::once(comparison.path.root.as_str()).chain(right)
+        })
+    }
+
     /// Whether it holds; what is not there is not equal to anything.
     pub fn holds(&self, value: impl Fn(&Path) -> Result<Json, String> + Copy) -> bool {
         self.0.iter().any(|all| all.iter().all(|comparison| comparison.holds(value)))

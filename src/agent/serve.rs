@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value as Json, json};
 
-use super::breaks::{Break, On};
+use super::breaks::{Break, On, condition_of, no_lines};
 use super::broker::Broker;
 use super::gate::Point;
 use super::path::{Condition, Path, literal};
@@ -61,7 +61,7 @@ impl Broker {
         Some(match command {
             "setBreakpoints" => {
                 let asked = arguments.get("breakpoints").and_then(Json::as_array).map_or(0, Vec::len);
-                let no = json!({ "verified": false, "message": "an agent has no lines; stop at tool:NAME, iteration:N, pattern:REGEX" });
+                let no = json!({ "verified": false, "message": no_lines() });
                 Ok(json!({ "breakpoints": vec![no; asked] }))
             }
             "setFunctionBreakpoints" => Ok(self.set_breaks(arguments)),
@@ -140,7 +140,7 @@ impl Broker {
         let mut told = Vec::new();
         for one in &asked {
             let name = text(one, "name").unwrap_or_default();
-            let condition = text(one, "condition").map(Condition::parse).transpose();
+            let condition = text(one, "condition").map(condition_of).transpose();
             let made = On::parse(name).and_then(|on| Ok((on, condition?)));
             let from = text(one, "hitCondition").and_then(|text| text.trim_start_matches(['>', '=', ' ']).parse().ok());
             match made {
@@ -303,10 +303,12 @@ impl Broker {
             Json::Array(items) => items.into_iter().enumerate().map(|(at, item)| (format!("[{at}]"), item)).collect(),
             _ => Vec::new(),
         };
+        // A few are told whole, as far as their reader wants them.
+        let most = if parts.len() <= 20 { TEXT * 100 } else { TEXT };
         let parts = parts.into_iter().skip(start).take(count.unwrap_or(1000));
         let variables: Vec<Json> = parts
             .map(|(name, value)| {
-                let mut variable = self.described(value, "value");
+                let mut variable = self.described(value, "value", most);
                 variable["name"] = json!(name);
                 variable
             })
@@ -315,7 +317,7 @@ impl Broker {
     }
 
     /// A value as the protocol tells it; `field` is what its text is called.
-    fn described(&mut self, value: Json, field: &str) -> Json {
+    fn described(&mut self, value: Json, field: &str, most: usize) -> Json {
         let text = match &value {
             Json::String(text) => json!(text).to_string(),
             other => other.to_string(),
@@ -329,8 +331,8 @@ impl Broker {
             Json::Null => ("null", 0, 0),
         };
         let reference = if named + indexed > 0 { self.shown.push(value, text.len()) } else { 0 };
-        // What was asked for is told whole, as far as its reader wants it; so is a text.
-        let most = if reference > 0 && field == "value" { TEXT } else { TEXT * 100 };
+        // A text is told whole, as far as its reader wants it; so is what was asked for.
+        let most = if reference > 0 { most } else { TEXT * 100 };
         let shown = cut(&json!(text), most);
         json!({
             field: shown, "type": kind, "variablesReference": reference, "namedVariables": named,
@@ -362,7 +364,7 @@ impl Broker {
                 _ => return Err(message),
             },
         };
-        Ok(self.described(value, "result"))
+        Ok(self.described(value, "result", TEXT * 100))
     }
 
     fn change(&mut self, expression: &str, value: &str) -> Result<Json, String> {
@@ -378,7 +380,7 @@ impl Broker {
             new => new,
         };
         let value = self.set(&path, new)?;
-        Ok(self.described(value, "value"))
+        Ok(self.described(value, "value", TEXT))
     }
 }
 

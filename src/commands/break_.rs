@@ -8,7 +8,7 @@ use super::report::breakpoint_line;
 use super::{Command, Group};
 use crate::failure::Failure;
 use crate::hub::{Context, places};
-use crate::model::{Breakpoint, BreakpointReport};
+use crate::model::{Breakpoint, BreakpointReport, Place};
 use crate::render::{Page, Render};
 
 /// Set a breakpoint
@@ -132,6 +132,11 @@ impl Command for Break {
             .ok_or_else(|| Failure::usage("no place was named"))?;
         let resolved = places::resolve(&asked, &cx.caller.cwd)?;
         let (project, session) = (cx.project(), cx.maybe_session());
+        let agent = session.as_ref().is_some_and(|live| live.adapter.quirks.agents);
+        let is_line = matches!(resolved.place, Place::Line { .. } | Place::Address(_));
+        if (agent && !is_line) || resolved.place.is_for_agents() {
+            places::for_agent(&resolved.place, self.condition.as_deref())?;
+        }
         let (once, condition, hits, log, thread) = (self.once, self.condition, self.hits, self.log, self.thread);
         let owner = session.as_ref().filter(|_| once).map(|live| live.alias.clone());
         let (wish, known) = cx.hub.edit_wishes(&project, |table| {
@@ -168,6 +173,7 @@ impl Command for Break {
             }
         };
         let binding = bindings.into_iter().find(|(id, _)| *id == wish.id).map(|(_, binding)| binding);
+        let binding = binding.or_else(|| session.as_ref()?.binding(&wish));
         let bad =
             binding.as_ref().and_then(|binding| binding.why.as_deref()).filter(|why| why.contains("can't be parsed"));
         if let Some(why) = bad.map(ToString::to_string) {

@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::adapters;
+use crate::agent::launch;
 use crate::model::{Event, Stop};
 use crate::render::{cut, quoted};
 use crate::store::read::Head;
@@ -179,6 +180,10 @@ pub fn choices(head: &Head, event: &Event) -> Option<String> {
     let stop: Stop = serde_json::from_value(event.data.clone()).ok()?;
     let gate = stop.frames.first()?.function.as_str();
     let can = match gate {
+        // Hooks give no answer in a tool's place.
+        _ if gate.starts_with("before tool ") && launch::is_known(&head.words) => {
+            "continue, cancel --reason TEXT, set tool_input.NAME VALUE, inject user TEXT, step"
+        }
         _ if gate.starts_with("before tool ") => {
             "continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE, inject user TEXT, step"
         }
@@ -292,6 +297,21 @@ mod tests {
         ));
         let line = line.unwrap();
         assert!(line.starts_with("[thread 3] Write a=\"xxx") && line.ends_with(", …") && line.len() < 400, "{line}");
+    }
+
+    #[test]
+    fn an_answer_in_a_tools_place_is_offered_to_those_who_can_take_one() {
+        let head = |words: &[&str]| Head {
+            adapter: "agent".into(),
+            words: words.iter().map(ToString::to_string).collect(),
+            ..Head::default()
+        };
+        let frame = json!({ "index": 0, "function": "before tool Bash" });
+        let stop = json!({ "reason": { "kind": "pause" }, "thread": { "id": 1 }, "frame": 0, "frames": [frame] });
+        let stop = event("stopped", Some(1), stop);
+        let said = choices(&head(&["claude", "-p", "x"]), &stop).unwrap();
+        assert!(said.contains("cancel --reason TEXT") && !said.contains("answer"), "{said}");
+        assert!(choices(&head(&["./mine"]), &stop).unwrap().contains("answer VALUE"));
     }
 
     #[test]

@@ -6,13 +6,15 @@ use serde_json::Value as Json;
 use super::doing_line::doing;
 use super::report::{breakpoint_line, ending_line, frame_place, reason_line};
 use crate::cli::typed;
-use crate::model::{BreakpointReport, Ending, Event, HitFrame, Stop, Value};
+use crate::model::{BreakpointReport, Ending, Event, HitFrame, Stop, Value, Variable};
 use crate::render::{Page, cut, quoted};
 
 /// The longest part that is shown of a program's text, and of all locals.
 const MAX_TEXT: usize = 160;
 /// The longest value among locals.
 const MAX_VALUE: usize = 40;
+/// The longest of what an agent's tool is about to be given.
+const MAX_INPUT: usize = 1000;
 
 /// The line of an event in a session that goes by `label`.
 pub fn render(event: &Event, label: &str, page: &mut Page) {
@@ -108,8 +110,22 @@ fn stopped(stop: &Stop, page: &Page) -> String {
     let top = stop.frames.iter().find(|frame| frame.index == stop.frame);
     let place = top.map_or_else(|| "an unknown place".into(), |frame| frame_place(frame, page));
     let line = format!("{} in {place}, thread {}", reason_line(&stop.reason), stop.thread.id);
-    let locals = stop.locals.iter().map(|local| (local.name.as_str(), local.value.flat()));
-    format!("{line}{}", pairs(locals))
+    // An agent is held before a tool for what that is given: this is not cut to a few words.
+    let tool = top.is_some_and(|frame| frame.file.is_none() && frame.function.starts_with("before tool "));
+    let is_input = |local: &&Variable| tool && local.name == "tool_input";
+    let others = stop.locals.iter().filter(|local| !is_input(local));
+    let others = pairs(others.map(|local| (local.name.as_str(), local.value.flat())));
+    let input = stop.locals.iter().find(is_input).map(|local| {
+        let (kept, left) = cut(&local.value.text, MAX_INPUT);
+        let left = left as u64 + local.value.cut;
+        let more = if left > 0 {
+            format!("… ({left} characters more: bugeye print --full tool_input)")
+        } else {
+            String::new()
+        };
+        format!("{} tool_input={kept}{more}", if others.is_empty() { ":" } else { "," })
+    });
+    format!("{line}{others}{}", input.unwrap_or_default())
 }
 
 /// `: i=1, sum=0`

@@ -125,7 +125,8 @@ fn show(value: &Value, depth: usize, page: &mut Page) {
     let indent = "  ".repeat(depth);
     match value {
         Value::Object(map) => {
-            for (name, value) in map.iter().filter(|(_, value)| !value.is_null()) {
+            let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+            for (name, value) in map.iter().filter(|(_, value)| !is_empty(value)) {
                 if depth == 1 && name == "value" {
                     page.line(format!("{indent}value: {}", brief(value).0));
                 } else if is_small(value) {

@@ -72,6 +72,9 @@ impl Command for Arguments {
 
     async fn run(self, cx: Context) -> Result<Variables, Failure> {
         let live = cx.session()?;
+        if live.adapter.quirks.agents {
+            return Err(Failure::unsupported("an agent has no arguments").hint("what there is: bugeye locals"));
+        }
         if let Some(read) = live.adapter.quirks.source_arguments {
             let look_at = Look { locals: Which::Selected, ..self.at.look(self.extent.view()) };
             let seen = look(&cx, Op::Look(look_at)).await?;

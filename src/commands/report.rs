@@ -401,7 +401,8 @@ pub fn render_locals(locals: &[Variable], compare: bool, page: &mut Page) {
     }
     let changed: Vec<&Variable> = locals.iter().filter(|variable| variable.change.is_some()).collect();
     if !compare {
-        return pack("locals: ", locals.iter().map(|variable| pair(variable, false)), page);
+        pack("locals: ", locals.iter().map(|variable| pair(variable, false)), page);
+        return render_missing(locals, page);
     }
     if changed.is_empty() {
         page.line("changed: nothing");
@@ -410,6 +411,16 @@ pub fn render_locals(locals: &[Variable], compare: bool, page: &mut Page) {
     }
     let same = locals.iter().filter(|variable| variable.change.is_none());
     pack("same: ", same.map(short_pair), page);
+    render_missing(locals, page);
+}
+
+/// Of what an agent is about to do nothing is left out in silence.
+fn render_missing(locals: &[Variable], page: &mut Page) {
+    let agent = page.via.as_deref() == Some(crate::adapters::agent::AGENT.id);
+    for variable in locals.iter().filter(|variable| agent && variable.value.cut > 0) {
+        let (name, cut) = (&variable.name, variable.value.cut);
+        page.line(format!("{name} has {cut} characters more: bugeye print --full {name}"));
+    }
 }
 
 fn pair(variable: &Variable, with_change: bool) -> String {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::ending_line;
-use super::status::SessionLine;
+use super::status::{SessionLine, command_line};
 use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
@@ -73,7 +73,7 @@ impl RecordLine {
             (State::Ended, Some(ending)) => ending_line(ending),
             (State::Ended, None) => "ended".into(),
         };
-        let whole = entry.command.join(" ");
+        let whole = command_line(&entry.command, &entry.adapter);
         let (command, left) = cut(&whole, MAX_COMMAND);
         let mut parts = vec![
             format!("{}{name}: {}", quoted(&entry.id), quoted(&state)),
@@ -159,6 +159,13 @@ impl Command for Sessions {
 mod tests {
     use super::*;
     use crate::model::Ending;
+
+    #[test]
+    fn an_agent_goes_by_its_name() {
+        let words = ["/long/node_modules/.bin/claude", "-p", "Do it."].map(String::from);
+        assert_eq!(command_line(&words, "agent"), "claude -p 'Do it.'");
+        assert_eq!(command_line(&words, "debugpy"), "/long/node_modules/.bin/claude -p Do it.");
+    }
 
     #[test]
     fn a_recording_is_one_line() {

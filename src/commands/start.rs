@@ -221,8 +221,9 @@ pub async fn launch(cx: &Context, blueprint: Blueprint, run: Option<Wait>, view:
     };
     let bindings = live.handle.snapshot.borrow().hits.clone();
     let bound = |id: &u32| bindings.get(id).cloned();
-    report.breakpoints =
-        wishes.into_iter().map(|wish| crate::model::BreakpointReport { binding: bound(&wish.id), wish }).collect();
+    // Lines that are kept for the project's programs are no agent's.
+    let wishes = wishes.into_iter().filter(|wish| !live.adapter.quirks.agents || bindings.contains_key(&wish.id));
+    report.breakpoints = wishes.map(|wish| crate::model::BreakpointReport { binding: bound(&wish.id), wish }).collect();
     if run.is_some() {
         // The stop says where the program is; only what will not stop it is news.
         report.breakpoints.retain(|report| {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{ending_line, reason_line};
 use super::{Command, Group, Past};
+use crate::adapters::agent::AGENT;
 use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::{Ending, Reason, SessionState};
@@ -84,6 +85,19 @@ impl Controller {
     fn text(&self) -> String {
         let what = if self.person { "a person" } else { "an agent" };
         format!("controlled by {what} ({}) {} s ago", quoted(&self.who), self.idle_secs)
+    }
+}
+
+/// What was started, in a line: an agent by its name, wherever it is.
+pub(super) fn command_line(words: &[String], adapter: &str) -> String {
+    match words.split_first() {
+        Some((program, rest)) if adapter == AGENT.id => {
+            let name = program.rsplit('/').next().unwrap_or(program);
+            let words: Vec<&str> = std::iter::once(name).chain(rest.iter().map(String::as_str)).collect();
+            let line = crate::cli::typed(&words);
+            line.strip_prefix("bugeye ").unwrap_or(&line).to_string()
+        }
+        _ => words.join(" "),
     }
 }
 
@@ -177,7 +191,7 @@ impl SessionLine {
         parts.extend(self.controller.as_ref().map(Controller::text));
         let age = self.now.saturating_sub(self.started) / 1000;
         parts.push(format!("started {age} s ago"));
-        let (command, cut) = (quoted(&self.command.join(" ")), 60);
+        let (command, cut) = (quoted(&command_line(&self.command, &self.adapter)), 60);
         let (shown, left) = crate::render::cut(&command, cut);
         parts.push(format!("{shown}{}", if left > 0 { "…" } else { "" }));
         let name = self.name.as_deref().map(|name| format!(" \"{}\"", quoted(name))).unwrap_or_default();

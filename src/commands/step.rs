@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::report::{Report, StepArgs};
 use super::{Command, Group};
 use crate::failure::Failure;
-use crate::hub::Context;
+use crate::hub::{Context, places};
 use crate::model::{Breakpoint, Place};
 use crate::session::{Resume, UNTIL_ID};
 
@@ -33,6 +33,9 @@ impl Command for Step {
         let how = match self.into {
             Some(name) => {
                 let place = Place::Function { module: None, name: name.clone() };
+                if cx.session()?.adapter.quirks.agents {
+                    places::for_agent(&place, None)?;
+                }
                 Resume::Into(Breakpoint::new(UNTIL_ID, place, name))
             }
             None => Resume::Step,

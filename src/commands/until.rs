@@ -36,6 +36,9 @@ impl Command for Until {
             _ => self.place,
         };
         let resolved = places::resolve(&asked, &cx.caller.cwd)?;
+        if live.adapter.quirks.agents {
+            places::for_agent(&resolved.place, None)?;
+        }
         let place = Breakpoint::new(UNTIL_ID, resolved.place, asked);
         let op = Op::Resume { how: Resume::Until(place), thread: None, wait: self.wait.to_wait(view) };
         let mut report = Report::of(&cx, op, view).await?;

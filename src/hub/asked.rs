@@ -80,6 +80,16 @@ impl Asked {
         &self.name
     }
 
+    /// Its words as they were typed, from its name on; else its name.
+    #[must_use]
+    pub fn words(&self) -> Vec<&str> {
+        let typed = self.typed.as_deref().unwrap_or_default();
+        match typed.iter().position(|word| *word == self.name) {
+            Some(at) => typed[at..].iter().map(String::as_str).collect(),
+            None => vec![&self.name],
+        }
+    }
+
     /// Whether a record could answer it too.
     #[must_use]
     pub const fn reads(&self) -> bool {

@@ -137,6 +137,10 @@ impl Hub {
             .iter()
             .map(|text| places::resolve(text, &blueprint.cwd).map(|resolved| (text.clone(), resolved)))
             .collect::<Result<_, _>>()?;
+        if asked_adapter(blueprint)?.is_some_and(|adapter| adapter.quirks.agents) {
+            // An agent that runs past a word that was mistyped can't be brought back.
+            resolved.iter().try_for_each(|(_, resolved)| places::for_agent(&resolved.place, None))?;
+        }
         self.edit_wishes(project, |table| {
             table.breakpoints.iter_mut().for_each(reanchor);
             for (asked, resolved) in resolved {
@@ -419,8 +423,12 @@ async fn choose_target(cx: &Context, blueprint: &Blueprint, env_path: &str) -> R
         let (program, args) = blueprint.words.split_first().ok_or_else(|| {
             Failure::usage("no agent was named").hint("bugeye start --agent -- claude -p 'fix the test'")
         })?;
-        let program = own::file(program, &blueprint.cwd, env_path)?;
-        let launch = launch_of(blueprint, program, args.to_vec());
+        let found = own::file(program, &blueprint.cwd, env_path).map_err(|failure| match program {
+            path if path.contains('/') => failure,
+            name => Failure::not_found(format!("{name} is not on the PATH"))
+                .hint("install it, or name its file: bugeye run --agent -- ./FILE"),
+        })?;
+        let launch = launch_of(blueprint, found, args.to_vec());
         return Ok(Choice { target: Target::Launch(launch), language: "", adapter: Some(adapter), notes: Vec::new() });
     }
     if let Some(program) = own::program(blueprint, asked_adapter(blueprint)?, env_path)? {

@@ -68,6 +68,15 @@ pub fn resolve(text: &str, cwd: &Path) -> Result<Resolved, Failure> {
     Ok(Resolved { place: Place::Line { file, line: *line }, line_text, note: None })
 }
 
+/// Refuses what an agent can't be stopped at.
+///
+/// # Errors
+/// What is wrong with the place or the condition, and what there is.
+pub fn for_agent(place: &Place, condition: Option<&str>) -> Result<(), Failure> {
+    crate::agent::breaks::check(place, condition)
+        .map_err(|why| Failure::usage(why).hint("a tool, a model call, a word in a command: bugeye break --help"))
+}
+
 /// The file a user means by `name`; None when there is none.
 pub fn find_file(name: &str, cwd: &Path) -> Result<Option<PathBuf>, Failure> {
     let project = project_of(cwd);

@@ -62,7 +62,8 @@ impl Place {
         let Some((word, rest)) = text.split_once(':') else { return false };
         let counts = matches!(word, "iteration" | "tokens" | "cost");
         let names = matches!(word, "tool" | "after" | "pattern" | "file" | "model");
-        counts || (names && !rest.starts_with(':') && !rest.bytes().all(|byte| byte.is_ascii_digit()))
+        let digits = || rest.bytes().all(|byte| byte.is_ascii_digit());
+        !rest.starts_with(':') && (counts || (names && !digits()))
     }
 
     /// Whether it is on what an agent does, and means nothing to a program.
@@ -110,11 +111,19 @@ mod tests {
             ("iteration:5", function(None, "iteration:5")),
             ("tool:5", line("tool", 5)),
             ("model::load", function(None, "model::load")),
+            ("tokens::next", function(None, "tokens::next")),
             ("*0x401136", Place::Address(0x0040_1136)),
             ("*16", Place::Address(16)),
         ];
         for (text, expected) in cases {
             assert_eq!(Place::parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_names_is_a_programs() {
+        for (text, agents) in [("tokens::next", false), ("model::load", false), ("tokens:5", true), ("tool:x", true)] {
+            assert_eq!(Place::parse(text).unwrap().is_for_agents(), agents, "{text}");
         }
     }
 

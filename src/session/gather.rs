@@ -488,6 +488,10 @@ impl Session {
     fn seen(&self, gather: Gather) -> (Purpose, Seen) {
         let view = gather.look.view;
         let mut budget = Budget::new(view);
+        if self.adapter.quirks.agents {
+            // What an agent is about to do is what it is held for.
+            budget.chars = budget.chars.max(1000);
+        }
         let mut frames = gather.frames.clone();
         let selected = usize::try_from(gather.frame).unwrap_or(usize::MAX);
         let values = gather

@@ -294,7 +294,13 @@ fn ended(agent: &'static Agent) {
     if agent.name == "codex" {
         assert_ne!(code, 0);
         // As the table in docs/agents.md has it.
-        has(&text, &["not done: ending the run before tool", "hint: end the session: bugeye stop"]);
+        has(
+            &text,
+            &[
+                "not done: this agent can't be told before tool to end its run",
+                "hint: end it with the session: bugeye stop",
+            ],
+        );
         has(include_str!("../../docs/agents.md"), &["| end the run | anywhere | before a prompt ⁶ |"]);
         desk.ok(&["stop"]);
     } else {

@@ -19,6 +19,7 @@ mod records;
 #[path = "../support/mod.rs"]
 mod support;
 mod threads;
+mod words;
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};

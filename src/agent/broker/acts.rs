@@ -36,7 +36,7 @@ impl Broker {
         }
         if !gate.ask.powers.edit {
             return Err(format!(
-                "unsupported: changing it {} through this agent's hooks; cancel it: bugeye cancel",
+                "unsupported: this agent lets nothing be changed {}; cancel it: bugeye cancel",
                 point.name().replace('_', " ")
             ));
         }
@@ -86,7 +86,7 @@ impl Broker {
         if whole {
             if !powers.abort {
                 return Err(format!(
-                    "unsupported: ending the run {}; end the session: bugeye stop",
+                    "unsupported: this agent can't be told {} to end its run; end it with the session: bugeye stop",
                     point.name().replace('_', " ")
                 ));
             }
@@ -95,7 +95,7 @@ impl Broker {
             gate.verdict = Verdict::Deny { reason };
         } else {
             return Err(format!(
-                "unsupported: cancelling {}; before a tool runs it can be: bugeye break tool",
+                "unsupported: there is nothing to cancel {}; a tool can be cancelled before it runs: bugeye break tool",
                 point.name().replace('_', " ")
             ));
         }
@@ -117,10 +117,20 @@ impl Broker {
             return Err("nothing is held; hold the agent first: bugeye pause".into());
         };
         if !gate.ask.powers.synthesize {
-            return Err(format!(
-                "unsupported: answering in its place {}; cancel it with a reason: bugeye cancel",
-                gate.ask.point.name().replace('_', " ")
-            ));
+            let why = match gate.ask.point {
+                Point::BeforeTool => {
+                    "this agent takes no answer in a tool's place; cancel it, and its model reads why: \
+                     bugeye cancel --reason TEXT"
+                }
+                Point::AfterTool => "the tool has answered already; change its answer: bugeye set tool_output VALUE",
+                Point::BeforeModel => {
+                    "this agent takes no answer in its model's place here; say something to both: bugeye inject user TEXT"
+                }
+                Point::BeforePrompt | Point::BeforeStop => {
+                    "nothing is asked here that could be answered; hold it where something is: bugeye break model"
+                }
+            };
+            return Err(format!("unsupported: {why}"));
         }
         gate.verdict = Verdict::Synthesize { value };
         Ok(())
