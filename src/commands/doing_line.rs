@@ -307,7 +307,7 @@ mod tests {
             ..Head::default()
         };
         let frame = json!({ "index": 0, "function": "before tool Bash" });
-        let stop = json!({ "reason": { "kind": "pause" }, "thread": { "id": 1 }, "frame": 0, "frames": [frame] });
+        let stop = json!({ "number": 1, "reason": "pause", "thread": { "id": 1 }, "frame": 0, "frames": [frame], "locals": [] });
         let stop = event("stopped", Some(1), stop);
         let said = choices(&head(&["claude", "-p", "x"]), &stop).unwrap();
         assert!(said.contains("cancel --reason TEXT") && !said.contains("answer"), "{said}");

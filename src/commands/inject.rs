@@ -90,7 +90,8 @@ impl Command for Cancel {
 
 /// Answer in a tool's or the model's place, and go on
 ///
-/// The value is JSON, or a text. Before a tool runs it is the tool's output; before a model call what the model says.
+/// The value is JSON, or a text. Before a model call it is what the model says; before a tool runs it is the tool's
+/// output, where the agent can take that.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerFor {
     /// The value.
