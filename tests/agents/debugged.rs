@@ -320,7 +320,8 @@ fn ended(agent: &'static Agent) {
 /// The daemon is killed while the agent is held: what was held happens, and the agent comes to its end by itself.
 fn outlives(agent: &'static Agent) {
     let desk = Desk::new(agent, &["echo one > one.txt", "echo two > two.txt"]);
-    let place = format!("tool:{}", tool(agent));
+    // By the name that its model has for the tool; hooks may have another.
+    let place = format!("tool:{}", agent.shell);
     has(&desk.run(&["--break", &place]), &["stopped: breakpoint 1 (hit 1)", "echo one > one.txt"]);
     let daemon = desk.json(&["daemon", "status"])["pid"].as_i64().unwrap();
     let daemon = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
