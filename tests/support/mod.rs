@@ -243,7 +243,7 @@ impl std::fmt::Display for Run {
 /// Waits for a condition; what it last complained of is the failure.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> Result<(), String>) {
-    let deadline = Instant::now() + Duration::from_secs(15);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while let Err(complaint) = condition() {
         assert!(Instant::now() < deadline, "never: {what}; {complaint}");
         std::thread::sleep(Duration::from_millis(10));
