@@ -10,57 +10,33 @@
 
 mod support;
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, tcgetattr};
 
 use serde_json::json;
 
 use support::fixtures::at;
 use support::scripted::{Language, program};
+use support::terminal::Terminal;
 use support::{Bug, has, lacks, until};
 
 /// A person at a terminal.
-struct Person {
-    child: Child,
-    keyboard: File,
-    /// The terminal itself, to see how it was left.
-    terminal: File,
-    seen: Arc<Mutex<Vec<u8>>>,
-}
+struct Person(Terminal);
 
 impl Person {
     fn new(bug: &Bug, words: &[&str]) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let open = || File::options().read(true).write(true).open(&name).unwrap();
-        let terminal = open();
-        tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-        let child = bug.command(words).stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
-        let keyboard = File::from(master);
-        let (mut from, seen) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(Vec::new())));
-        let to = seen.clone();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(read) = from.read(&mut buffer) {
-                to.lock().unwrap().extend_from_slice(&buffer[..read]);
-            }
-        });
-        Self { child, keyboard, terminal, seen }
+        Self(Terminal::new(bug.command(words), Some(120)))
     }
 
     fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.0.types(keys);
     }
 
     fn screen(&self) -> String {
-        show(&String::from_utf8_lossy(&self.seen.lock().unwrap()))
+        show(&self.0.screen())
     }
 
     #[track_caller]
@@ -69,27 +45,12 @@ impl Person {
     }
 
     fn is_raw(&self) -> bool {
-        !tcgetattr(&self.terminal).unwrap().local_modes.contains(LocalModes::ICANON)
+        !tcgetattr(&self.0.device).unwrap().local_modes.contains(LocalModes::ICANON)
     }
 
-    /// Its exit code, once it has ended.
+    #[track_caller]
     fn ends(&mut self) -> Option<i32> {
-        let mut code = None;
-        until("it ends", || match self.child.try_wait().unwrap() {
-            Some(status) => {
-                code = status.code();
-                Ok(())
-            }
-            None => Err("it runs".into()),
-        });
-        code
-    }
-}
-
-impl Drop for Person {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.ends()
     }
 }
 
@@ -227,7 +188,7 @@ fn a_signal_leaves_the_terminal_as_it_was() {
     let mut person = Person::new(&bug, &["follow"]);
     person.sees("waiting for a session to start");
     assert!(person.is_raw());
-    support::signal(i32::try_from(person.child.id()).unwrap(), rustix::process::Signal::TERM);
+    support::signal(i32::try_from(person.0.child.id()).unwrap(), rustix::process::Signal::TERM);
     assert_eq!(person.ends(), Some(143));
     assert!(!person.is_raw());
     let mut person = Person::new(&bug, &["follow"]);

@@ -219,23 +219,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agent::gate::Powers;
 
     fn ask(point: Point, name: &str, value: Json) -> Ask {
-        Ask {
-            point,
-            thread: "main".into(),
-            span: None,
-            name: Some(name.into()),
-            value,
-            input: None,
-            ok: None,
-            ms: None,
-            conversation: None,
-            aside: false,
-            key: None,
-            powers: Powers::ALL,
-        }
+        Ask { name: Some(name.into()), value, ..Ask::new(point) }
     }
 
     #[test]

@@ -138,6 +138,27 @@ pub struct Ask {
     pub powers: Powers,
 }
 
+impl Ask {
+    /// Of the agent itself, with nothing but its point: the rest is added.
+    #[must_use]
+    pub fn new(point: Point) -> Self {
+        Self {
+            point,
+            thread: main_thread(),
+            span: None,
+            name: None,
+            value: Json::Null,
+            input: None,
+            ok: None,
+            ms: None,
+            conversation: None,
+            aside: false,
+            key: None,
+            powers: Powers::NONE,
+        }
+    }
+}
+
 fn main_thread() -> String {
     "main".into()
 }

@@ -172,22 +172,8 @@ fn note(kind: &str, thread: String, span: Option<String>, data: Json) -> Heard {
     Heard::Note(Note { kind: kind.into(), thread, span, data })
 }
 
-/// A question with nothing but its point; the rest is added.
 fn question(point: Point, thread: String, value: Json, powers: Powers) -> Ask {
-    Ask {
-        point,
-        thread,
-        span: None,
-        name: None,
-        value,
-        input: None,
-        ok: None,
-        ms: None,
-        conversation: None,
-        aside: false,
-        key: None,
-        powers,
-    }
+    Ask { thread, value, powers, ..Ask::new(point) }
 }
 
 fn asks(ask: Ask) -> Heard {

@@ -71,7 +71,7 @@ fn of(kind: &str, data: &Json) -> Option<String> {
     let point = || text(data, "where").map(|point| point.replace('_', " "));
     let aside = || is("aside").then(|| "aside".to_string());
     Some(match kind {
-        "tap.attached" | "tap.lost" => {
+        "tap.attached" => {
             let about = data.get("about").unwrap_or(data);
             joined(vec![shown("tap"), text(about, "agent").map(quoted), text(about, "version").map(quoted)])
         }

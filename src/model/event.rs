@@ -45,9 +45,8 @@ pub const EVENT_TYPES: [&str; 16] = [
 ];
 
 /// Those that only the record of an agent has.
-pub const AGENT_EVENT_TYPES: [&str; 23] = [
+pub const AGENT_EVENT_TYPES: [&str; 22] = [
     "tap.attached",
-    "tap.lost",
     "input.user",
     "model.request",
     "model.response",

@@ -21,14 +21,13 @@ mod support;
 mod threads;
 mod words;
 
-use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::{Arc, Mutex};
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
+use support::terminal::Terminal;
 use support::{Bug, until};
 
 fn fixture(name: &str) -> String {
@@ -79,76 +78,12 @@ fn events(bug: &Bug, session: &str, kind: &str) -> Vec<Value> {
     all.filter(|event| event["type"] == kind).collect()
 }
 
-/// Somebody at a terminal, who gives one command.
-struct Terminal {
-    pub child: Child,
-    keyboard: File,
-    seen: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Terminal {
-    pub fn new(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let open = || File::options().read(true).write(true).open(&name).unwrap();
-        for mark in
-            ["AI_AGENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE"]
-        {
-            command.env_remove(mark);
-        }
-        let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
-        let keyboard = File::from(master);
-        let (mut from, seen) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(Vec::new())));
-        let to = seen.clone();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(read) = from.read(&mut buffer) {
-                to.lock().unwrap().extend_from_slice(&buffer[..read]);
-            }
-        });
-        Self { child, keyboard, seen }
-    }
-
-    pub fn screen(&self) -> String {
-        String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
-    }
-
-    #[track_caller]
-    pub fn sees(&self, part: &str) {
-        until(part, || if self.screen().contains(part) { Ok(()) } else { Err(self.screen()) });
-    }
-
-    pub fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Its exit code, once it has ended.
-    #[track_caller]
-    pub fn ends(&mut self) -> i32 {
-        let mut code = None;
-        until("it ends", || {
-            code = self.child.try_wait().unwrap();
-            if code.is_some() { Ok(()) } else { Err(self.screen()) }
-        });
-        code.unwrap().code().unwrap_or(-1)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A command of a person: at a terminal.
 #[track_caller]
 fn person(bug: &Bug, words: &[&str]) -> String {
-    let mut terminal = Terminal::new(bug.command(words));
+    let mut terminal = Terminal::new(bug.command(words), None);
     let code = terminal.ends();
-    assert_eq!(code, 0, "{words:?}: {}", terminal.screen());
+    assert_eq!(code, Some(0), "{words:?}: {}", terminal.screen());
     // What was written last may still be on its way through the terminal.
     terminal.sees("\n");
     terminal.screen()

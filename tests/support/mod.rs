@@ -7,6 +7,8 @@ pub mod agents;
 pub mod fixtures;
 pub mod scripted;
 pub mod sides;
+#[cfg(target_os = "linux")]
+pub mod terminal;
 
 use std::fs;
 use std::io::Read;

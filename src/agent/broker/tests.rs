@@ -19,20 +19,7 @@ struct Desk {
 }
 
 fn blank(point: Point) -> Ask {
-    Ask {
-        point,
-        thread: "main".into(),
-        span: None,
-        name: None,
-        value: Json::Null,
-        input: None,
-        ok: None,
-        ms: None,
-        conversation: None,
-        aside: false,
-        key: None,
-        powers: Powers::ALL,
-    }
+    Ask { powers: Powers::ALL, ..Ask::new(point) }
 }
 
 fn tool(name: &str, span: &str) -> Ask {

@@ -79,18 +79,14 @@ impl Call {
         let (model, span) = (conversation.model.clone(), tap.span());
         let powers = if aside { Powers::NONE } else { Powers { deny: false, ..Powers::ALL } };
         let ask = Ask {
-            point: Point::BeforeModel,
             thread: thread.clone(),
             span: Some(span.clone()),
-            name: None,
             value: body,
-            input: None,
-            ok: None,
-            ms: None,
             conversation: Some(conversation),
             aside,
             key: Some(key),
             powers,
+            ..Ask::new(Point::BeforeModel)
         };
         let ask = Some(Box::new(ask));
         Self {
