@@ -274,6 +274,8 @@ impl Ask {
             let cancel =
                 connection.canceller(request.id).map_err(|error| Failure::io("share the connection", &error))?;
             std::thread::spawn(move || interrupted(&cancel));
+        } else if matches!(self.entry.group, Group::Sessions | Group::Running | Group::Agents) && is_person() {
+            std::thread::spawn(|| interrupted(&leave));
         }
         let mut passing = false;
         let answer = connection.ask(&request, &mut |part| self.show_part(&part, &mut passing));
@@ -402,6 +404,15 @@ fn interrupted(cancel: &dyn Fn()) {
             cancel();
         }
     });
+}
+
+/// Ends a wait; whoever pressed the keys may believe that the program has ended too.
+fn leave() {
+    let _ = write!(
+        io::stderr(),
+        "\ninterrupted: the wait is over, and the program goes on\n  hint: wait on: bugeye await\n  hint: or end it: bugeye stop\n"
+    );
+    std::process::exit(130);
 }
 
 /// The file mask that programs started for this caller should have.

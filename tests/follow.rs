@@ -199,6 +199,23 @@ fn a_signal_leaves_the_terminal_as_it_was() {
     bug.run(&["status"]);
 }
 
+/// Whoever presses Ctrl-C at a command that waits is told what it did not end.
+#[test]
+fn an_interrupted_wait_says_that_the_program_goes_on() {
+    let bug = Bug::new("python");
+    let mut waits = Terminal::new(bug.command(&["run", "--wait", "60s", "--", "python3", "hang.py"]), None);
+    until("it runs", || {
+        let run = bug.run(&["status"]);
+        if run.stdout.contains("running") { Ok(()) } else { Err(run.to_string()) }
+    });
+    support::signal(i32::try_from(waits.child.id()).unwrap(), rustix::process::Signal::INT);
+    assert_eq!(waits.ends(), Some(130));
+    waits.sees("the program goes on");
+    waits.sees("bugeye stop");
+    has(&bug.ok(&["status"]), &["running"]);
+    has(&bug.ok(&["stop"]), &["ended"]);
+}
+
 /// Somebody who writes lines to it.
 fn piped(bug: &Bug, words: &[&str]) -> (Child, ChildStdin, Arc<Mutex<String>>) {
     let mut child =
