@@ -144,9 +144,51 @@ pub fn cut(text: &str, limit: usize) -> (&str, usize) {
     }
 }
 
+/// So much of a command stands in a line about it.
+pub const MAX_COMMAND: usize = 60;
+
+/// The text, or its beginning and `…`.
+#[must_use]
+pub fn beginning(text: &str, limit: usize) -> String {
+    match cut(text, limit) {
+        (whole, 0) => whole.to_string(),
+        (kept, _) => format!("{kept}…"),
+    }
+}
+
+/// The words of a command; where they take more than `limit` characters, files lose their folders, the first ones
+/// first: what was run is said by its name.
+#[must_use]
+pub fn command_within(words: &[String], limit: usize) -> Vec<String> {
+    let mut words = words.to_vec();
+    let mut length = words.iter().map(|word| word.chars().count() + 1).sum::<usize>().saturating_sub(1);
+    for word in &mut words {
+        if length <= limit {
+            break;
+        }
+        let name = word.rsplit_once('/').map(|(_, name)| format!("…/{name}"));
+        if let Some(name) = name.filter(|name| word.starts_with('/') && name.len() < word.len()) {
+            length -= word.chars().count().saturating_sub(name.chars().count());
+            *word = name;
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_command_keeps_the_names_of_its_files() {
+        let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+        let within = |text: &str, limit| command_within(&words(text), limit).join(" ");
+        assert_eq!(within("python3 /home/me/a.py /tmp/b", 28), "python3 /home/me/a.py /tmp/b");
+        assert_eq!(within("python3 /home/me/a.py /tmp/b", 27), "python3 …/a.py /tmp/b");
+        assert_eq!(within("python3 /home/me/a.py /tmp/b", 20), "python3 …/a.py …/b");
+        assert_eq!(within("cat a/b/c.txt and/or /x", 3), "cat a/b/c.txt and/or /x");
+        assert_eq!((beginning("abc", 3), beginning("abcd", 3)), ("abc".into(), "abc…".into()));
+    }
 
     #[test]
     fn a_text_is_cut_by_what_it_takes_in_json() {

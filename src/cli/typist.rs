@@ -260,7 +260,7 @@ fn environment(obeys: bool) -> Vec<(String, String)> {
 #[must_use]
 pub fn typed(words: &[&str]) -> String {
     let plain = |word: &str| {
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=".contains(&byte))
+        !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./:=…".contains(letter))
     };
     let quote =
         |word: &&str| if plain(word) { (*word).to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) };

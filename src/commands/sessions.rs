@@ -10,14 +10,12 @@ use super::{Command, Group, Past};
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::log::date;
-use crate::render::{Page, Render, cut, quoted};
+use crate::render::{Page, Render, quoted};
 use crate::store::list::{Entry, State};
 use crate::store::{prune, read};
 
 /// Recordings that are told of when nobody says how many.
 const SHOWN: usize = 50;
-/// The longest command line that is shown.
-const MAX_COMMAND: usize = 60;
 
 /// List the sessions: the live ones, and with `--all` every recorded one
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -73,12 +71,11 @@ impl RecordLine {
             (State::Ended, Some(ending)) => ending_line(ending),
             (State::Ended, None) => "ended".into(),
         };
-        let whole = command_line(&entry.command, &entry.adapter);
-        let (command, left) = cut(&whole, MAX_COMMAND);
+        let command = command_line(&entry.command, &entry.adapter);
         let mut parts = vec![
             format!("{}{name}: {}", quoted(&entry.id), quoted(&state)),
             format!("started {}", moment(entry.started)),
-            format!("{}{}", quoted(command), if left > 0 { "…" } else { "" }),
+            quoted(&command),
             prune::in_words(self.bytes),
         ];
         parts.extend(self.kept.then(|| "kept".to_string()));

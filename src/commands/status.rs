@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::{Ending, Reason, SessionState};
 use crate::platform;
-use crate::render::{Page, Render, quoted};
+use crate::render::{MAX_COMMAND, Page, Render, beginning, command_within, quoted};
 use crate::store::replay::Moment;
 use crate::store::write::now_ms;
 
@@ -90,15 +90,16 @@ impl Controller {
 
 /// What was started, in a line: an agent by its name, wherever it is.
 pub(super) fn command_line(words: &[String], adapter: &str) -> String {
-    match words.split_first() {
-        Some((program, rest)) if adapter == AGENT.id => {
-            let name = program.rsplit('/').next().unwrap_or(program);
-            let words: Vec<&str> = std::iter::once(name).chain(rest.iter().map(String::as_str)).collect();
-            let line = crate::cli::typed(&words);
-            line.strip_prefix("bugeye ").unwrap_or(&line).to_string()
-        }
-        _ => words.join(" "),
+    let mut words = words.to_vec();
+    if adapter != AGENT.id {
+        return beginning(&command_within(&words, MAX_COMMAND).join(" "), MAX_COMMAND);
     }
+    if let Some(program) = words.first_mut() {
+        *program = program.rsplit('/').next().unwrap_or(program).to_string();
+    }
+    let words = command_within(&words, MAX_COMMAND);
+    let line = crate::cli::typed(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    beginning(line.strip_prefix("bugeye ").unwrap_or(&line), MAX_COMMAND)
 }
 
 impl SessionLine {
@@ -191,9 +192,7 @@ impl SessionLine {
         parts.extend(self.controller.as_ref().map(Controller::text));
         let age = self.now.saturating_sub(self.started) / 1000;
         parts.push(format!("started {age} s ago"));
-        let (command, cut) = (quoted(&command_line(&self.command, &self.adapter)), 60);
-        let (shown, left) = crate::render::cut(&command, cut);
-        parts.push(format!("{shown}{}", if left > 0 { "…" } else { "" }));
+        parts.push(quoted(&command_line(&self.command, &self.adapter)));
         let name = self.name.as_deref().map(|name| format!(" \"{}\"", quoted(name))).unwrap_or_default();
         format!("{}{name} [via {}]", parts.join(", "), self.adapter)
     }

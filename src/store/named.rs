@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::read::{self, Head};
 use crate::failure::Failure;
-use crate::render::{cut, quoted};
+use crate::render::{MAX_COMMAND, beginning, command_within, quoted};
 
 /// Records that are offered when the one asked for is not there.
 const OFFERED: usize = 5;
@@ -63,11 +63,8 @@ fn is_from(head: &Head, cwd: &Path) -> bool {
 
 fn offer<'a>(failure: Failure, heads: impl IntoIterator<Item = &'a Head>) -> Failure {
     let line = |head: &Head| {
-        let words = quoted(&head.words.join(" "));
-        match cut(&words, 60) {
-            (_, 0) => format!("{}: {words}", head.id),
-            (kept, _) => format!("{}: {kept}…", head.id),
-        }
+        let words = beginning(&command_within(&head.words, MAX_COMMAND).join(" "), MAX_COMMAND);
+        format!("{}: {}", head.id, quoted(&words))
     };
     heads.into_iter().take(OFFERED).fold(failure, |failure, head| failure.hint(line(head)))
 }
