@@ -2,6 +2,7 @@
 
 mod help;
 mod past;
+mod terminal;
 mod typist;
 mod words;
 
@@ -263,6 +264,10 @@ impl Ask {
             spooled = Some(spool(&paths)?);
             self.args["stdin"] = spooled.as_deref().into();
         }
+        let lent = (self.entry.spawns && self.args["terminal"] == "-").then(terminal::Lent::new).transpose()?;
+        if let Some(lent) = &lent {
+            self.args["terminal"] = lent.device().into();
+        }
         let request = Request {
             v: PROTOCOL,
             id: 1,
@@ -270,15 +275,25 @@ impl Ask {
             args: self.args.take(),
             ctx: self.caller(),
         };
-        if self.entry.cancels {
+        if self.entry.cancels || lent.is_some() {
             let cancel =
                 connection.canceller(request.id).map_err(|error| Failure::io("share the connection", &error))?;
-            std::thread::spawn(move || interrupted(&cancel));
+            match &lent {
+                Some(lent) => lent.pass_on(cancel),
+                None => drop(std::thread::spawn(move || interrupted(&cancel))),
+            }
         } else if matches!(self.entry.group, Group::Sessions | Group::Running | Group::Agents) && is_person() {
             std::thread::spawn(|| interrupted(&leave));
         }
         let mut passing = false;
-        let answer = connection.ask(&request, &mut |part| self.show_part(&part, &mut passing));
+        let answer = connection.ask(&request, &mut |part| match (&lent, &part) {
+            (Some(lent), Line::Event { data, .. }) => lent.take(&data["pid"]),
+            (Some(lent), _) if lent.is_taken() => {}
+            _ => self.show_part(&part, &mut passing),
+        });
+        if let Some(lent) = lent {
+            lent.take_back(&answer);
+        }
         clear(&mut passing);
         let failed = answer.as_ref().map_or(true, |answer| !answer.ok);
         if let Some(path) = spooled.filter(|_| failed) {

@@ -1,6 +1,7 @@
 //! `bugeye adapter agent`: the broker between the debug protocol and the taps, and the agent's parent.
 
 use std::collections::HashMap;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
@@ -15,7 +16,7 @@ use super::serve;
 use super::socket::Socket;
 use crate::dap::Message;
 use crate::token;
-use crate::translate::{Asked, Client, child};
+use crate::translate::{Asked, Client, Streams, child};
 
 struct Translator<'a> {
     asked: &'a Asked,
@@ -204,6 +205,12 @@ impl Translator<'_> {
         let (program, words) = prepared.words.split_first().ok_or("no program was named")?;
         let mut command = child::command(program, &arguments, self.asked)?;
         command.args(words);
+        if let Some(terminal) = arguments.get("terminal").and_then(Json::as_str).map(PathBuf::from) {
+            let streams = Streams { stdin: terminal.clone(), stdout: terminal.clone(), stderr: terminal };
+            streams.give_to(&mut command).map_err(|error| format!("the terminal can't be opened: {error}"))?;
+            // What its terminal says is said to it and to what it runs, not to this process.
+            command.process_group(0);
+        }
         let mut started = command.spawn().map_err(|error| format!("{program} can't be started: {error}"))?;
         let pid = started.id();
         self.pid = Some(pid);
@@ -239,6 +246,8 @@ impl Translator<'_> {
         let env: Vec<(String, String)> =
             env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.into()))).collect();
         let exe = std::env::current_exe().map_err(no_tap)?;
+        // So the kernel calls it once a newer one has its place, which serves as well.
+        let exe = exe.to_str().and_then(|exe| exe.strip_suffix(" (deleted)")).map_or(exe.clone(), PathBuf::from);
         let wish = Wish {
             words: &words,
             env: &env,

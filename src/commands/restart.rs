@@ -36,6 +36,12 @@ impl Command for Restart {
 
     async fn run(self, mut cx: Context) -> Result<Report, Failure> {
         let live = cx.session()?;
+        if live.blueprint.lent {
+            return Err(Failure::refused(
+                "it has the terminal that it was started from, and can only be started there",
+            )
+            .hint("type the command there again: bugeye run --agent --terminal -- AGENT"));
+        }
         cx.caller.on_behalf = Some(live.owner.clone());
         let mut blueprint = live.blueprint.clone();
         blueprint.record |= self.record;

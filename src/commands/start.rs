@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::fs::{Mode, OFlags};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::report::Report;
+use super::report::{Report, WaitArgs};
 use super::{Command, Group, Past};
 use crate::failure::Failure;
-use crate::hub::Context;
 use crate::hub::attach::Aim;
 use crate::hub::configs::{self, Asked};
 use crate::hub::launch::{Blueprint, Spooled, variable};
+use crate::hub::{Context, Live, Part};
 use crate::model::View;
 use crate::render::quoted;
-use crate::session::{Answer, Wait};
+use crate::session::{Answer, Op, Wait};
 
 /// Start a program under the debugger and hold it before it begins
 ///
@@ -72,6 +74,11 @@ pub struct LaunchArgs {
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
+    /// With --agent: run it in this terminal, as without a debugger. This command ends with it; debug it from another one.
+    #[arg(long, requires = "agent", conflicts_with = "stdin", num_args = 0, default_missing_value = "-")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub terminal: Option<String>,
     /// The program's working directory.
     #[arg(long, value_name = "DIR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +117,15 @@ pub struct LaunchArgs {
     pub name: Option<String>,
 }
 
+/// A terminal, by the name of its device.
+fn lendable(device: String) -> Result<String, Failure> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match rustix::fs::open(&device, flags, Mode::empty()).is_ok_and(rustix::termios::isatty) {
+        true => Ok(device),
+        false => Err(Failure::not_found(format!("{device} is no terminal that can be lent"))),
+    }
+}
+
 /// Splits `NAME=VALUE`.
 fn pairs(settings: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure> {
     let pair = |setting: &String| match setting.split_once('=').filter(|(name, _)| !name.is_empty()) {
@@ -146,6 +162,10 @@ impl LaunchArgs {
         let mut extra = serde_json::Map::new();
         if self.no_model_tap {
             extra.insert("modelTap".into(), false.into());
+        }
+        let lent = self.terminal.is_some();
+        if let Some(terminal) = self.terminal {
+            extra.insert("terminal".into(), lendable(terminal)?.into());
         }
         let base = &cx.caller.cwd;
         let cwd = self.cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd));
@@ -192,6 +212,7 @@ impl LaunchArgs {
             words,
             adapter: self.adapter,
             stdin,
+            lent,
             spooled: spooled.map(|file| Arc::new(Spooled(file))),
             cwd,
             env,
@@ -212,7 +233,13 @@ impl LaunchArgs {
 /// Starts what the blueprint says and tells where it is.
 pub async fn launch(cx: &Context, blueprint: Blueprint, run: Option<Wait>, view: View) -> Result<Report, Failure> {
     let hub = cx.hub.clone();
+    let lent = blueprint.lent;
+    // Time to begin, or to fail.
+    let run = run.map(|wait| if lent { Wait { limit: Duration::from_millis(500), ..wait } } else { wait });
     let (live, answer) = hub.launch(cx, blueprint, run).await?;
+    if lent {
+        return at_terminal(cx, &live, view).await;
+    }
     let table = hub.wishes(&live.project);
     let wishes = table.for_session(&live.alias);
     let mut report = match answer {
@@ -232,6 +259,35 @@ pub async fn launch(cx: &Context, blueprint: Blueprint, run: Option<Wait>, view:
             })
         });
     }
+    report.notes.extend(live.notes.iter().cloned());
+    Ok(report)
+}
+
+/// Tells whoever lent an agent their terminal which process has it, and waits for its end: so long they can't have it.
+async fn at_terminal(cx: &Context, live: &Live, view: View) -> Result<Report, Failure> {
+    let mut snapshot = live.handle.snapshot.clone();
+    let mut told = None;
+    loop {
+        let (pid, is_live) = {
+            let now = snapshot.borrow_and_update();
+            (now.pid, now.state.is_live())
+        };
+        if pid.is_some() && pid != told {
+            told = pid;
+            let _ = cx.stream.send(Part::Event(json!({ "pid": pid }))).await;
+        }
+        if !is_live {
+            break;
+        }
+        tokio::select! {
+            changed = snapshot.changed() => if changed.is_err() { break },
+            () = cx.cancelled.cancelled() => cx.hub.end(live, false).await,
+        }
+    }
+    let mut report = match live.handle.ask(Op::Await(WaitArgs::default().to_wait(view))).await {
+        Ok(Answer::Outcome(outcome)) => Report::from_outcome(cx, live, outcome, view),
+        _ => Report::held(live),
+    };
     report.notes.extend(live.notes.iter().cloned());
     Ok(report)
 }

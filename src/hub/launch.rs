@@ -43,6 +43,8 @@ pub struct Blueprint {
     pub env: Vec<(String, String)>,
     pub umask: Option<u32>,
     pub stdin: Option<PathBuf>,
+    /// Its user's terminal is lent to it.
+    pub lent: bool,
     /// The file was made for this alone.
     pub spooled: Option<Arc<Spooled>>,
     pub name: Option<String>,
@@ -232,7 +234,7 @@ impl Hub {
             request,
             inspect: self.config.inspect(),
         };
-        let held_of = Foreign::of(&choice.target);
+        let (held_of, lent) = (Foreign::of(&choice.target), blueprint.lent);
         let mut session = Session::new(adapter, choice.target, stdio, limits);
         session.set_version(found.version.clone());
         let mut notes = choice.notes;
@@ -280,7 +282,8 @@ impl Hub {
                 _ => blueprint,
             },
             read: Mutex::default(),
-            holder: Mutex::new(Live::first(&cx.caller)),
+            // Whoever sits before the agent does not debug it.
+            holder: Mutex::new(Live::first(&cx.caller).filter(|_| !lent)),
         });
         self.add(live.clone(), &cx.caller);
         Ok(live)
