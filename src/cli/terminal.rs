@@ -36,6 +36,9 @@ impl Lent {
             Failure::usage("--terminal lends the agent your terminal, and standard input is none")
                 .hint("without a terminal, give the agent its prompt by its own flag: bugeye run --agent -- claude -p 'fix the test'")
         };
+        if rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group != rustix::process::getpgrp()) {
+            return Err(Failure::usage("a command in the background has no terminal to lend"));
+        }
         let modes = rustix::termios::tcgetattr(io::stdin()).map_err(none)?;
         let device = rustix::termios::ttyname(io::stdin(), Vec::new()).map_err(none)?;
         let device = device.into_string().map_err(|_| Failure::usage("the name of this terminal can't be read"))?;

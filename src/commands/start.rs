@@ -126,6 +126,13 @@ fn lendable(device: String) -> Result<String, Failure> {
     }
 }
 
+/// What to say of an agent that is given nothing to do, and nobody to ask.
+fn wants_terminal(words: &[String]) -> Option<String> {
+    let [agent] = words else { return None };
+    let how = format!("without words of its own {agent} is for a terminal: bugeye run --agent --terminal -- {agent}");
+    crate::agent::launch::is_known(words).then_some(how)
+}
+
 /// Splits `NAME=VALUE`.
 fn pairs(settings: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure> {
     let pair = |setting: &String| match setting.split_once('=').filter(|(name, _)| !name.is_empty()) {
@@ -142,7 +149,11 @@ impl LaunchArgs {
             if !self.vars.is_empty() {
                 return Err(Failure::usage("--var is for a launch configuration: --config NAME"));
             }
-            return Ok(vec![(self.blueprint(cx)?, Vec::new())]);
+            let mut notes = Vec::new();
+            if self.agent && self.terminal.is_none() && self.stdin.is_none() && self.program.is_none() {
+                notes.extend(wants_terminal(&self.args));
+            }
+            return Ok(vec![(self.blueprint(cx)?, notes)]);
         };
         let asked = Asked {
             vars: pairs(&self.vars, "--var")?,

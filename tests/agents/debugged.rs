@@ -2,6 +2,8 @@
 //!
 //! What an agent did is measured at what its tools left behind and at what the model was asked.
 
+mod terminal;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
