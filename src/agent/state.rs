@@ -17,6 +17,9 @@ const MAX_FILES: usize = 20;
 /// The most messages that are kept where no tap tells the whole conversation.
 const MAX_HEARD: usize = 1000;
 
+/// Conversations of the agent itself that are told apart from those of others.
+const MAX_SESSIONS: usize = 100;
+
 /// The agent itself, or one that it has started.
 #[derive(Debug, Default)]
 pub struct Thread {
@@ -107,6 +110,8 @@ pub struct State {
     pub about: Map<String, Json>,
     /// The first is the agent itself.
     pub threads: Vec<Thread>,
+    /// What the agent calls its own conversations, one after the other: its model calls may go by them.
+    sessions: Vec<String>,
     pub usage: Usage,
     /// In USD; None where nothing is known of prices.
     pub cost: Option<f64>,
@@ -114,7 +119,13 @@ pub struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { about: Map::new(), threads: vec![Thread::new("main")], usage: Usage::default(), cost: None }
+        Self {
+            about: Map::new(),
+            threads: vec![Thread::new("main")],
+            sessions: Vec::new(),
+            usage: Usage::default(),
+            cost: None,
+        }
     }
 }
 
@@ -147,7 +158,8 @@ pub const ROOTS: [&str; 22] = [
 impl State {
     /// The place of a thread; a new one is the agent's that nobody announced.
     pub fn index(&mut self, key: &str) -> usize {
-        let key = if key.is_empty() { "main" } else { crate::render::cut(key, MAX_KEY).0 };
+        let is_main = key.is_empty() || self.sessions.iter().any(|session| session == key);
+        let key = if is_main { "main" } else { crate::render::cut(key, MAX_KEY).0 };
         match self.threads.iter().position(|thread| thread.key == key) {
             Some(index) => index,
             None if self.threads.len() >= MAX_THREADS => self.threads.len() - 1,
@@ -157,6 +169,22 @@ impl State {
                 self.threads.len() - 1
             }
         }
+    }
+
+    /// The agent itself begins a conversation; after another one it begins anew.
+    pub fn begins(&mut self, session: String) {
+        if self.sessions.last() == Some(&session) {
+            return;
+        }
+        if !self.sessions.is_empty() {
+            let main = &mut self.threads[0];
+            (main.conversation.messages, main.exact) = (Vec::new(), false);
+        }
+        self.sessions.retain(|known| *known != session);
+        if self.sessions.len() >= MAX_SESSIONS {
+            self.sessions.remove(0);
+        }
+        self.sessions.push(session);
     }
 
     pub fn thread(&mut self, key: &str) -> &mut Thread {

@@ -93,7 +93,12 @@ impl Broker {
         let thread = self.state.index(&key);
         let text = |name: &str| data.get(name).and_then(Json::as_str).map(ToString::to_string);
         match kind.as_str() {
-            "session.start" => self.learn(&data),
+            "session.start" => {
+                self.learn(&data);
+                if let Some(session) = text("session_id").filter(|_| tap == Tap::Hook && thread == 0) {
+                    self.state.begins(session);
+                }
+            }
             "input.user" => {
                 let said = text("text").unwrap_or_default();
                 let about = &mut self.state.threads[thread];

@@ -144,6 +144,28 @@ impl Desk {
     }
 }
 
+/// `/clear`: the model's calls go by another session, and the conversation begins anew.
+#[test]
+fn an_agent_that_begins_anew_stays_the_same_thread() {
+    let mut desk = Desk::with(&["tool:Bash"]);
+    let begins = |desk: &mut Desk, session: &str, source: &str| {
+        let data = json!({ "session_id": session, "source": source });
+        let note = Note { kind: "session.start".into(), thread: "main".into(), span: None, data };
+        desk.broker.note(Tap::Hook, note);
+    };
+    begins(&mut desk, "one", "startup");
+    desk.ask_by(Tap::Model, model());
+    assert_eq!(desk.broker.state.threads[0].conversation.messages.len(), 1);
+    begins(&mut desk, "two", "clear");
+    assert!(desk.broker.state.threads[0].conversation.messages.is_empty());
+    desk.ask_by(Tap::Model, of("two", model()));
+    assert_eq!(desk.broker.state.threads.len(), 1);
+    assert_eq!((desk.broker.state.threads[0].iteration, desk.broker.state.threads[0].exact), (2, true));
+    // One that it has started by a tool has no hooks of ours.
+    desk.ask_by(Tap::Model, of("three", model()));
+    assert_eq!(desk.broker.state.threads.len(), 2);
+}
+
 #[test]
 fn what_nobody_waits_for_passes() {
     let mut desk = Desk::with(&["tool:write_file"]);

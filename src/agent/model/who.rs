@@ -29,8 +29,9 @@ fn session(headers: &HeaderMap) -> Option<&str> {
     ["x-claude-code-session-id", "session-id", "x-session-id"].iter().find_map(|name| header(headers, name))
 }
 
-/// `main`, or the id of the sub-agent that asks. `first`: the first session that was seen. Another one is of an agent that
-/// was started by the one that is debugged, and has inherited its base URL.
+/// `main`, or the id of the sub-agent that asks. `first`: the first session that was seen. Another one is a new conversation of
+/// the agent's, as its hooks tell, or of an agent that it has started, which has inherited its base URL. OpenCode's plugin is
+/// inherited too, and says `main` for both.
 #[must_use]
 pub fn thread(headers: &HeaderMap, first: &OnceLock<String>) -> String {
     let codex = || {
@@ -43,7 +44,8 @@ pub fn thread(headers: &HeaderMap, first: &OnceLock<String>) -> String {
         is_sub.then(|| header(headers, "thread-id")).flatten()
     };
     let opencode = || header(headers, "x-parent-session-id").and_then(|_| header(headers, "x-session-id"));
-    let other = || session(headers).filter(|session| first.get_or_init(|| (*session).to_string()) != session);
+    let named = || ["x-claude-code-session-id", "session-id"].iter().find_map(|name| header(headers, name));
+    let other = || named().filter(|session| first.get_or_init(|| (*session).to_string()) != session);
     let found = header(headers, "x-claude-code-agent-id").or_else(codex).or_else(opencode).or_else(other);
     let found = found.unwrap_or("main");
     found.chars().filter(char::is_ascii_graphic).take(LONGEST).collect()
@@ -119,12 +121,12 @@ mod tests {
     fn an_agent_that_the_agent_starts_is_a_thread_of_its_own() {
         let first = OnceLock::new();
         let of = |pairs: &[(&'static str, &'static str)]| thread(&headers(pairs), &first);
-        for name in ["x-claude-code-session-id", "session-id", "x-session-id"] {
+        for name in ["x-claude-code-session-id", "session-id"] {
             assert_eq!(of(&[(name, "one")]), "main");
             assert_eq!(of(&[(name, "two")]), "two");
         }
         assert_eq!(of(&[("x-claude-code-session-id", "two"), ("x-claude-code-agent-id", "a1")]), "a1");
-        assert_eq!(of(&[]), "main");
+        assert_eq!((of(&[]), of(&[("x-session-id", "two")])), ("main".into(), "main".into()));
     }
 
     #[test]
