@@ -135,7 +135,7 @@ impl Broker {
                 return self.out.push(Effect::Answer(id, answer));
             }
         }
-        let thread = self.state.index(&ask.thread);
+        let thread = self.state.index(&ask.thread, ask.aside);
         let asked = self.state.threads[thread].asked.as_ref();
         let before = asked.filter(|(key, _)| ask.point == Point::BeforeModel && ask.key.as_ref() == Some(key));
         let (again, Answer { verdict, inject }) =

@@ -156,12 +156,13 @@ pub const ROOTS: [&str; 22] = [
 ];
 
 impl State {
-    /// The place of a thread; a new one is the agent's that nobody announced.
-    pub fn index(&mut self, key: &str) -> usize {
+    /// The place of a thread. A new one is the agent's that nobody announced; for a question beside the loop there is none.
+    pub fn index(&mut self, key: &str, aside: bool) -> usize {
         let is_main = key.is_empty() || self.sessions.iter().any(|session| session == key);
         let key = if is_main { "main" } else { crate::render::cut(key, MAX_KEY).0 };
         match self.threads.iter().position(|thread| thread.key == key) {
             Some(index) => index,
+            None if aside => 0,
             None if self.threads.len() >= MAX_THREADS => self.threads.len() - 1,
             None => {
                 let thread = Thread { parent: Some("main".into()), ..Thread::new(key) };
@@ -188,7 +189,7 @@ impl State {
     }
 
     pub fn thread(&mut self, key: &str) -> &mut Thread {
-        let index = self.index(key);
+        let index = self.index(key, false);
         &mut self.threads[index]
     }
 

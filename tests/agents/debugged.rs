@@ -45,9 +45,14 @@ fn files(folder: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
 impl Desk {
     /// The model calls the shell with each of the commands, and is done.
     fn new(agent: &'static Agent, commands: &[&str]) -> Self {
-        let world = World::new();
         let calls = commands.iter().map(|command| Turn::call(agent.shell, (agent.input)(command)));
-        let model = Model::scripted(calls.chain([Turn::text("All done.")]).collect::<Vec<_>>());
+        Self::played(agent, calls.chain([Turn::text("All done.")]).collect())
+    }
+
+    /// With a model that answers so, one after the other.
+    fn played(agent: &'static Agent, turns: Vec<Turn>) -> Self {
+        let world = World::new();
+        let model = Model::scripted(turns);
         (agent.settings)(&world, &model);
         let base = world.agent(agent.name, &model);
         let pairs = base.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));

@@ -90,7 +90,7 @@ impl Broker {
     /// A tap tells.
     pub fn note(&mut self, tap: Tap, note: Note) {
         let Note { kind, thread: key, span, mut data } = note;
-        let thread = self.state.index(&key);
+        let thread = self.state.index(&key, is_aside(&data));
         let text = |name: &str| data.get(name).and_then(Json::as_str).map(ToString::to_string);
         match kind.as_str() {
             "session.start" => {

@@ -73,7 +73,8 @@ pub fn is_aside(headers: &HeaderMap, dialect: Dialect, body: &Json, conversation
     let formatted =
         ["responseSchema", "responseJsonSchema"].iter().any(|name| !body["generationConfig"][*name].is_null())
             || !body["response_format"].is_null()
-            || !body["output_config"]["format"].is_null();
+            || !body["output_config"]["format"].is_null()
+            || body["text"]["format"]["type"] == "json_schema";
     let system = conversation.system.as_deref().unwrap_or_default().as_bytes();
     let beginning = String::from_utf8_lossy(&system[..system.len().min(400)]).to_ascii_lowercase();
     formatted || beginning.contains("title") || dialect.most_tokens(body).is_some_and(|most| most <= TINY)
@@ -139,11 +140,13 @@ mod tests {
         let short = json!({"max_tokens": 1, "messages": [{"role": "user", "content": "quota"}]});
         let title = json!({"max_tokens": 32000, "system": "Generate a Title for this conversation."});
         let formatted = json!({"response_format": {"type": "json_schema"}});
+        let title_of_codex = json!({"text": {"format": {"type": "json_schema"}}});
         for agent in
             ["claude-cli/2.1.325 (external, sdk-cli)", "codex_exec/0.166.0", "GeminiCLI/0.61.0/x", "opencode/1"]
         {
             let agent = [("user-agent", agent)];
             assert!(aside(&agent, &short) && aside(&agent, &title) && aside(&agent, &formatted));
+            assert!(aside(&agent, &title_of_codex) && !aside(&agent, &json!({"text": {"format": {"type": "text"}}})));
             assert!(!aside(&agent, &json!({"max_tokens": 1, "tools": tools})));
             assert!(!aside(&agent, &json!({"max_tokens": 32000, "system": "You are an agent."})));
         }

@@ -13,6 +13,8 @@ struct Seat {
     known: fn(&Desk),
     /// What is seen once it can be typed to.
     ready: &'static str,
+    /// What begins another conversation.
+    anew: &'static str,
     /// What ends it, key by key.
     leave: &'static [&'static str],
 }
@@ -20,7 +22,10 @@ struct Seat {
 impl Seat {
     /// The agent has the terminal of its user, who types; its debugger holds and edits it; it ends by its own keys.
     fn taken(&self) {
-        let desk = Desk::new(self.agent, &["echo one > one.txt"]);
+        let call = |command: &str| Turn::call(self.agent.shell, (self.agent.input)(command));
+        let done = || Turn::text("All done.");
+        let desk =
+            Desk::played(self.agent, vec![call("echo one > one.txt"), done(), call("echo two > two.txt"), done()]);
         (self.known)(&desk);
         let program = agents::program(self.agent.name).display().to_string();
         let place = format!("tool:{}", tool(self.agent));
@@ -47,8 +52,24 @@ impl Seat {
         });
         assert!(desk.left_behind("edited.txt") && !desk.left_behind("one.txt"));
         std::thread::sleep(A_WHILE);
+        // Another conversation is the same agent's, which knows nothing of the first.
+        for keys in [self.anew, "\r", "Say more.", "\r"] {
+            terminal.types(keys);
+            std::thread::sleep(A_WHILE);
+        }
+        has(&desk.ok(&["await", "--wait", "80s"]), &["stopped: breakpoint 1 (hit 2)", "echo two > two.txt"]);
+        assert_eq!(desk.json(&["threads"])["threads"].as_array().map(Vec::len), Some(1));
+        let count = desk.json(&["inspect", "messages"])["value"]["count"].as_u64().unwrap();
+        let known = (0..count).flat_map(|at| desk.said(at)).collect::<Vec<_>>().join("\n");
+        has(&known, &["Say more."]);
+        lacks(&known, &["Say hello."]);
+        desk.ok(&["continue", "--wait", "0"]);
+        until("the model is told of it", || match desk.requests().len() {
+            4 => Ok(()),
+            _ => Err(terminal.screen()),
+        });
         for keys in self.leave {
-            std::thread::sleep(A_WHILE / 4);
+            std::thread::sleep(A_WHILE);
             terminal.types(keys);
         }
         assert_eq!(terminal.ends(), Some(0));
@@ -68,7 +89,7 @@ fn claude_code() {
         fs::write(desk.world.home.join(".claude.json"), known.to_string()).unwrap();
     };
     let words = &["--allowedTools", "Bash"];
-    Seat { agent: &CLAUDE, words, known, ready: "❯", leave: &["/exit", "\r"] }.taken();
+    Seat { agent: &CLAUDE, words, known, ready: "❯", anew: "/clear", leave: &["/exit", "\r"] }.taken();
 }
 
 #[test]
@@ -78,7 +99,7 @@ fn codex() {
         let trusted = format!("[projects.{:?}]\ntrust_level = \"trusted\"\n", desk.world.project);
         fs::write(&path, fs::read_to_string(&path).unwrap() + &trusted).unwrap();
     };
-    Seat { agent: &CODEX, words: &[], known, ready: "›", leave: &["/quit", "\r"] }.taken();
+    Seat { agent: &CODEX, words: &[], known, ready: "›", anew: "/new", leave: &["/quit", "\r"] }.taken();
 }
 
 #[test]
@@ -89,11 +110,12 @@ fn gemini_cli() {
         fs::write(desk.world.home.join(".gemini/settings.json"), settings.to_string()).unwrap();
     };
     let words = &["-m", "gemini-2.5-pro", "--approval-mode", "yolo"];
-    Seat { agent: &GEMINI, words, known, ready: "Type your message", leave: &["/quit", "\r"] }.taken();
+    Seat { agent: &GEMINI, words, known, ready: "Type your message", anew: "/clear", leave: &["/quit", "\r"] }.taken();
 }
 
 #[test]
 fn opencode() {
     let words = &["--model", "test/none"];
-    Seat { agent: &OPENCODE, words, known: |_| {}, ready: "Ask anything", leave: &["/exit", "\r"] }.taken();
+    Seat { agent: &OPENCODE, words, known: |_| {}, ready: "Ask anything", anew: "/new", leave: &["/exit", "\r"] }
+        .taken();
 }
