@@ -64,6 +64,17 @@ impl Terminal {
         until(part, || if self.screen().contains(part) { Ok(()) } else { Err(self.screen()) });
     }
 
+    /// Types a text, and waits for it to be drawn: in whatever pieces, at whatever places.
+    #[track_caller]
+    pub fn types_and_sees(&mut self, keys: &str) {
+        let before = self.screen().len();
+        self.types(keys);
+        until(keys, || {
+            let drawn = self.screen().split_off(before);
+            if letters(&drawn).contains(&letters(keys)) { Ok(()) } else { Err(drawn) }
+        });
+    }
+
     /// Its exit code, once it has ended; None where a signal ended it.
     #[track_caller]
     pub fn ends(&mut self) -> Option<i32> {
@@ -81,4 +92,22 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What is drawn, without spaces and without what only moves and paints.
+fn letters(text: &str) -> String {
+    let mut letters = String::new();
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\x1b' => match rest.next() {
+                Some('[') => drop(rest.find(|letter| ('@'..='~').contains(letter))),
+                Some(']' | 'P' | '_') => drop(rest.find(|letter| ['\x07', '\x1b', '\u{9c}'].contains(letter))),
+                _ => {}
+            },
+            letter if letter.is_whitespace() || letter.is_control() => {}
+            letter => letters.push(letter),
+        }
+    }
+    letters
 }

@@ -15,8 +15,8 @@ struct Seat {
     ready: &'static str,
     /// What begins another conversation.
     anew: &'static str,
-    /// What ends it, key by key.
-    leave: &'static [&'static str],
+    /// What ends it.
+    leave: &'static str,
 }
 
 impl Seat {
@@ -37,9 +37,7 @@ impl Seat {
         terminal.sees("this terminal is the agent's until it ends");
         terminal.sees(self.ready);
         std::thread::sleep(A_WHILE);
-        terminal.types("Say hello.");
-        std::thread::sleep(A_WHILE);
-        terminal.types("\r");
+        enter(&mut terminal, "Say hello.");
         let stop = desk.ok(&["await", "--wait", "80s"]);
         has(&stop, &["stopped: breakpoint 1 (hit 1)", "echo one > one.txt"]);
         assert_ne!(format!("{:?}", tcgetattr(&terminal.device).unwrap()), modes, "its keys are its own");
@@ -53,8 +51,8 @@ impl Seat {
         assert!(desk.left_behind("edited.txt") && !desk.left_behind("one.txt"));
         std::thread::sleep(A_WHILE);
         // Another conversation is the same agent's, which knows nothing of the first.
-        for keys in [self.anew, "\r", "Say more.", "\r"] {
-            terminal.types(keys);
+        for text in [self.anew, "Say more."] {
+            enter(&mut terminal, text);
             std::thread::sleep(A_WHILE);
         }
         has(&desk.ok(&["await", "--wait", "80s"]), &["stopped: breakpoint 1 (hit 2)", "echo two > two.txt"]);
@@ -68,15 +66,20 @@ impl Seat {
             4 => Ok(()),
             _ => Err(terminal.screen()),
         });
-        for keys in self.leave {
-            std::thread::sleep(A_WHILE);
-            terminal.types(keys);
-        }
+        std::thread::sleep(A_WHILE);
+        enter(&mut terminal, self.leave);
         assert_eq!(terminal.ends(), Some(0));
         terminal.sees("exited: code 0 [s1 via agent]");
         assert_eq!(format!("{:?}", tcgetattr(&terminal.device).unwrap()), modes, "the terminal is as it was");
         desk.world.nothing_is_left();
     }
+}
+
+/// Types a line; what comes at once with its end would be a paste.
+fn enter(terminal: &mut Terminal, text: &str) {
+    terminal.types_and_sees(text);
+    std::thread::sleep(A_WHILE / 2);
+    terminal.types("\r");
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn claude_code() {
         fs::write(desk.world.home.join(".claude.json"), known.to_string()).unwrap();
     };
     let words = &["--allowedTools", "Bash"];
-    Seat { agent: &CLAUDE, words, known, ready: "❯", anew: "/clear", leave: &["/exit", "\r"] }.taken();
+    Seat { agent: &CLAUDE, words, known, ready: "❯", anew: "/clear", leave: "/exit" }.taken();
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn codex() {
         let trusted = format!("[projects.{:?}]\ntrust_level = \"trusted\"\n", desk.world.project);
         fs::write(&path, fs::read_to_string(&path).unwrap() + &trusted).unwrap();
     };
-    Seat { agent: &CODEX, words: &[], known, ready: "›", anew: "/new", leave: &["/quit", "\r"] }.taken();
+    Seat { agent: &CODEX, words: &[], known, ready: "›", anew: "/new", leave: "/quit" }.taken();
 }
 
 #[test]
@@ -110,12 +113,11 @@ fn gemini_cli() {
         fs::write(desk.world.home.join(".gemini/settings.json"), settings.to_string()).unwrap();
     };
     let words = &["-m", "gemini-2.5-pro", "--approval-mode", "yolo"];
-    Seat { agent: &GEMINI, words, known, ready: "Type your message", anew: "/clear", leave: &["/quit", "\r"] }.taken();
+    Seat { agent: &GEMINI, words, known, ready: "Type your message", anew: "/clear", leave: "/quit" }.taken();
 }
 
 #[test]
 fn opencode() {
     let words = &["--model", "test/none"];
-    Seat { agent: &OPENCODE, words, known: |_| {}, ready: "Ask anything", anew: "/new", leave: &["/exit", "\r"] }
-        .taken();
+    Seat { agent: &OPENCODE, words, known: |_| {}, ready: "Ask anything", anew: "/new", leave: "/exit" }.taken();
 }
