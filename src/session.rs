@@ -77,6 +77,8 @@ struct Standing {
     thread: i64,
     frame: u32,
     condition_failed: Option<String>,
+    /// The thread that stopped, and where it is in its functions.
+    stack: Option<(i64, Vec<logpoints::Place>)>,
     /// The report is complete, for those who ask later.
     report: Option<Box<Stop>>,
 }
@@ -122,6 +124,9 @@ pub struct Session {
     asked_to_pause: bool,
     /// The resume under way is a step, which something else may interrupt.
     stepping: bool,
+    step: Option<logpoints::Step>,
+    /// A function that the step called is run to its return.
+    returning: bool,
     /// The function that the step under way leaves.
     leaving: Option<String>,
     /// Where `until` is to end.
@@ -209,6 +214,8 @@ impl Session {
             announces: false,
             asked_to_pause: false,
             stepping: false,
+            step: None,
+            returning: false,
             leaving: None,
             until: None,
             entering: false,

@@ -169,6 +169,29 @@ fn steps(side: &Side) {
     has(&bug.ok(&["continue"]), &["exited: code 0", "sum=10"]);
 }
 
+/// What is only logged ends no step, and loses none: neither where the step ends nor in what it calls.
+fn logged_steps(side: &Side) {
+    let bug = at_body(side);
+    bug.ok(&["break", "add", "--log", "in add"]);
+    bug.ok(&["break", &side.at("after"), "--log", "after"]);
+    let place = |report: &Value| {
+        let top = &report["stop"]["frames"][0];
+        (report["stop"]["reason"].clone(), top["line"].as_u64(), functions(&report["stop"]["frames"])[0].to_string())
+    };
+    let step = serde_json::json!("step");
+    for _ in 0..2 {
+        let over = bug.json(&["next"]);
+        assert_eq!(place(&over), (step.clone(), Some(side.line("after").into()), side.function("work")), "{over}");
+        has(&over["output"]["log"].to_string(), &["in add"]);
+        let body = bug.json(&["continue"]);
+        assert_eq!(body["stop"]["frames"][0]["line"], side.line("body"), "{body}");
+    }
+    bug.ok(&["unbreak", "1"]);
+    let out = bug.json(&["finish"]);
+    assert_eq!(functions(&out["stop"]["frames"])[0], side.main, "{out}");
+    has(&bug.ok(&["continue"]), &["exited: code 0", "sum=10"]);
+}
+
 fn pause(side: &Side) {
     let bug = side.bug();
     has(&bug.ok(&["run", &side.program(), "--wait", "1s", "--", "spin"]), &["running"]);
@@ -404,7 +427,7 @@ macro_rules! every {
     ($($module:ident: $side:expr;)*) => {
         $(scenarios!($module, $side, [
             held_then_each_pass, function_breakpoint, condition, bad_condition, hit_count, logpoint, once, watch, steps,
-            pause, crash, threads, frames, values, set_and_eval, stdin, output_and_exit_code, restart, entry, detach,
+            logged_steps, pause, crash, threads, frames, values, set_and_eval, stdin, output_and_exit_code, restart, entry, detach,
             attach
         ]);)*
     };

@@ -224,6 +224,9 @@ impl Session {
             Ok(body) => {
                 let stack = read::<types::StackTraceBody>(&body);
                 if gather.is_stop() {
+                    if let Some(standing) = &mut self.standing {
+                        standing.stack = Some((gather.thread, super::logpoints::places(&stack)));
+                    }
                     self.stack = Some(Stack { epoch: gather.epoch, thread: gather.thread, body });
                 }
                 stack

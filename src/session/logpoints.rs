@@ -2,8 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Effect, Pending, Session, Stream};
+use super::{Effect, Pending, Resume, Session, Stream};
 use crate::dap::types::{self, StoppedBody, read};
+
+/// Frames that are looked at to find where a step began.
+const DEEPEST: usize = 200;
 
 /// A log breakpoint was hit: its values are on their way.
 #[derive(Debug)]
@@ -15,6 +18,56 @@ pub(super) struct Logging {
     /// The event it began with, for the case that something else wants to stop here too.
     body: StoppedBody,
     stops_too: bool,
+    /// What is left of the step under way.
+    rest: Rest,
+}
+
+/// A step, and where it began: the functions and lines, the innermost first.
+#[derive(Debug)]
+pub(super) struct Step {
+    how: Resume,
+    thread: i64,
+    from: Vec<Place>,
+}
+
+pub(super) type Place = (String, Option<i64>);
+
+pub(super) fn places(stack: &types::StackTraceBody) -> Vec<Place> {
+    stack.stack_frames.iter().map(|frame| (frame.name.clone(), frame.line)).collect()
+}
+
+/// What is left of a step where the program stands now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// Nothing.
+    Over,
+    /// All of it.
+    Again,
+    /// A function that it called is to return first.
+    Return,
+    /// It is not known.
+    Unknown,
+}
+
+impl Step {
+    /// Its callers wait for it at the lines that they called it from.
+    fn rest(&self, now: &[Place]) -> Rest {
+        let same = |callers: &[Place], now: &[Place]| callers.iter().zip(now).all(|(one, other)| one == other);
+        let (Some((function, line)), Some((begun, begun_line))) = (now.first(), self.from.first()) else {
+            return Rest::Unknown;
+        };
+        let callers = &self.from[1..];
+        let is_back = |(at, place): (usize, &Place)| place.0 == *begun && same(callers, &now[at + 1..]);
+        let returned =
+            callers.split_first().is_some_and(|((caller, _), outer)| caller == function && same(outer, &now[1..]));
+        match now.iter().enumerate().position(is_back) {
+            _ if self.how == Resume::Step || returned => Rest::Over,
+            Some(0) if self.how == Resume::Next && line != begun_line => Rest::Over,
+            Some(0) => Rest::Again,
+            Some(_) => Rest::Return,
+            None => Rest::Unknown,
+        }
+    }
 }
 
 /// A part of a log message.
@@ -25,19 +78,38 @@ pub(super) enum Piece {
 }
 
 impl Session {
+    /// A step that is about to be made, where it is known how it ends.
+    pub(super) fn step_from_here(&self, how: &Resume, thread: i64) -> Option<Step> {
+        // An agent's own adapter keeps the step by itself.
+        let known = matches!(how, Resume::Next | Resume::Step | Resume::Finish) && !self.adapter.quirks.agents;
+        let (of, from) = self.standing.as_ref()?.stack.as_ref()?;
+        (known && *of == thread).then(|| Step { how: how.clone(), thread, from: from.clone() })
+    }
+
+    /// Whether this is the thread of a step under way, whose end may fall together with a stop that nobody is told of.
+    pub(super) fn steps_in(&self, thread: Option<i64>) -> bool {
+        self.stepping && self.step.as_ref().is_some_and(|step| Some(step.thread) == thread)
+    }
+
+    /// Writes these lines, and goes on; also without any, where a step may end.
     pub(super) fn log(&mut self, body: StoppedBody, lines: Vec<(u32, Vec<Piece>)>, stops_too: bool) {
         let thread = body.thread_id.unwrap_or(1);
-        self.logging = Some(Logging { thread, frame: None, lines, open: 1, body, stops_too });
-        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": 1 });
+        let step = self.step.as_ref().filter(|_| self.steps_in(Some(thread)));
+        let levels = if step.is_some() { DEEPEST } else { 1 };
+        self.logging = Some(Logging { thread, frame: None, lines, open: 1, body, stops_too, rest: Rest::Unknown });
+        let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.request("stackTrace", arguments, Pending::Log(usize::MAX), self.limits.inspect);
     }
 
     pub(super) fn on_log_value(&mut self, index: usize, result: Result<Json, String>) {
+        let stepping = self.stepping;
         let Some(logging) = &mut self.logging else { return };
         logging.open -= 1;
         if index == usize::MAX {
             let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
             logging.frame = stack.stack_frames.first().map(|frame| frame.id);
+            let step = self.step.as_ref().filter(|step| stepping && step.thread == logging.thread);
+            logging.rest = step.map_or(Rest::Unknown, |step| step.rest(&places(&stack)));
             let frame = logging.frame;
             let wanted: Vec<String> = values(&mut logging.lines).map(|(expression, _)| expression.clone()).collect();
             logging.open += wanted.len();
@@ -84,7 +156,32 @@ impl Session {
             let ids: Vec<u32> = ids.into_iter().filter(|id| !logged.contains(id)).collect();
             self.stand(&logging.body, &ids);
         } else {
-            self.go_on(Some(logging.thread));
+            self.go_on_stepping(logging.rest, logging.body, logging.thread);
+        }
+    }
+
+    /// Lets the program go on without telling anyone that it stopped, and the step under way with it.
+    fn go_on_stepping(&mut self, rest: Rest, body: StoppedBody, thread: i64) {
+        let step = self.step.as_ref().filter(|_| self.stepping).map(|step| (step.thread, step.how.clone()));
+        let quirks = &self.adapter.quirks;
+        match (rest, step) {
+            (Rest::Over, _) => {
+                let of = StoppedBody { reason: "step".into(), thread_id: Some(thread), ..StoppedBody::default() };
+                self.stand(&StoppedBody { all_threads_stopped: body.all_threads_stopped, ..of }, &[]);
+                self.forget_step();
+            }
+            // It takes the step up again by itself.
+            (_, Some(_)) if quirks.forget_step.is_some() => self.go_on(Some(thread)),
+            (Rest::Again, Some((_, Resume::Next))) => self.go_on_by("next", thread),
+            (Rest::Again, Some(_)) => self.go_on_by("stepOut", thread),
+            (Rest::Return, Some(_)) => {
+                self.returning = true;
+                self.go_on_by("stepOut", thread);
+            }
+            (_, Some((stepper, _))) if stepper != thread && !quirks.keeps_step => {
+                self.log(StoppedBody { thread_id: Some(stepper), ..body }, Vec::new(), false);
+            }
+            _ => self.go_on(Some(thread)),
         }
     }
 }

@@ -42,6 +42,7 @@ impl Session {
         }
         let top = self.standing.as_ref().and_then(|standing| standing.report.as_ref()?.frames.first());
         self.leaving = top.filter(|_| how == Resume::Finish).map(|frame| frame.function.clone());
+        let step = self.step_from_here(&how, thread.unwrap_or(current));
         let native = native_reverse.map(|reverse| reverse.command(&how));
         let command = match how {
             _ if native.is_some() => "evaluate",
@@ -88,7 +89,7 @@ impl Session {
             self.next_queued();
             return;
         }
-        self.stepping = steps;
+        (self.stepping, self.step, self.returning) = (steps, step, false);
         if self.stepping {
             self.step_thread = Some(thread.unwrap_or(current));
         }

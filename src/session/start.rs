@@ -276,11 +276,11 @@ impl Session {
             if self.state == SessionState::Running {
                 self.set_state(SessionState::Held);
             }
-            self.record("error", None, json!({ "message": failure.message }));
             for waiter in std::mem::take(&mut self.waiters) {
                 self.out.push(Effect::Disarm(Timer::Wait(waiter.op)));
                 self.answer(waiter.op, Err(failure.clone()));
             }
+            self.record("error", None, json!({ "message": failure.message }));
         }
     }
 

@@ -169,8 +169,18 @@ impl Session {
     /// As [`Session::arrive`], where these wishes are what the stop may be for.
     pub(super) fn arrive_at(&mut self, body: StoppedBody, ids: Vec<u32>) {
         let ids: Vec<u32> = ids.into_iter().filter(|id| self.is_for_thread(*id, body.thread_id)).collect();
+        if std::mem::take(&mut self.returning)
+            && ids.is_empty()
+            && self.steps_in(body.thread_id)
+            && body.reason == "step"
+        {
+            return self.log(body, Vec::new(), false);
+        }
         if (ids.is_empty() && !self.hit_wishes(&body).is_empty()) || self.is_early(&ids) {
-            return self.go_on(body.thread_id);
+            return match self.steps_in(body.thread_id) {
+                true => self.log(body, Vec::new(), false),
+                false => self.go_on(body.thread_id),
+            };
         }
         if body.reason == "exception" || self.is_thrown(&body) {
             let wanted = self.wanted_types();
@@ -254,12 +264,8 @@ impl Session {
             let elsewhere = body.thread_id != self.step_thread;
             self.unfinished = elsewhere && (self.unfinished || (stepping && reason != Reason::Step));
         }
-        if stepping
-            && reason != Reason::Step
-            && let Some(command) = self.adapter.quirks.forget_step
-        {
-            let arguments = json!({ "expression": command, "context": "repl" });
-            self.request("evaluate", arguments, Pending::Quiet, self.limits.inspect);
+        if stepping && reason != Reason::Step {
+            self.forget_step();
         }
         let mut hit = 0;
         for id in ids.iter().filter(|id| !is_internal(**id)) {
@@ -281,11 +287,27 @@ impl Session {
         self.after_hits(ids);
     }
 
+    /// An adapter may take a step up again that something has interrupted.
+    pub(super) fn forget_step(&mut self) {
+        if let Some(command) = self.adapter.quirks.forget_step {
+            let arguments = json!({ "expression": command, "context": "repl" });
+            self.request("evaluate", arguments, Pending::Quiet, self.limits.inspect);
+        }
+    }
+
     pub(super) fn make_standing(&mut self, thread: Option<i64>, reason: Reason) {
         self.asked_to_pause = false;
         self.stops += 1;
         let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
-        let standing = Standing { number: self.stops, reason, thread, frame: 0, condition_failed: None, report: None };
+        let standing = Standing {
+            number: self.stops,
+            reason,
+            thread,
+            frame: 0,
+            condition_failed: None,
+            stack: None,
+            report: None,
+        };
         self.standing = Some(standing);
         self.set_state(SessionState::Stopped);
         self.report();
@@ -320,6 +342,21 @@ impl Session {
 
     /// Lets the program go on without telling anyone that it stopped.
     pub(super) fn go_on(&mut self, thread: Option<i64>) {
+        let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
+        let (command, mut arguments) = self.plain_continue(thread);
+        if self.adapter.quirks.agents {
+            // A step or a pause that is under way goes on too.
+            arguments["silent"] = Json::Bool(true);
+        }
+        self.go_on_with(command, arguments, thread);
+    }
+
+    /// The same by a step of this thread.
+    pub(super) fn go_on_by(&mut self, command: &str, thread: i64) {
+        self.go_on_with(command, json!({ "threadId": thread }), thread);
+    }
+
+    fn go_on_with(&mut self, command: &str, arguments: Json, thread: i64) {
         self.epoch += 1;
         self.standing = None;
         if self.next_queued() {
@@ -327,13 +364,7 @@ impl Session {
         }
         self.resuming = true;
         self.early = None;
-        let thread = thread.or_else(|| self.threads.first().map(|thread| thread.id)).unwrap_or(1);
         self.set_state(SessionState::Running);
-        let (command, mut arguments) = self.plain_continue(thread);
-        if self.adapter.quirks.agents {
-            // A step or a pause that is under way goes on too.
-            arguments["silent"] = Json::Bool(true);
-        }
         self.request(command, arguments, Pending::GoOn(thread), self.limits.request);
     }
 

@@ -354,7 +354,8 @@ impl Session {
         let thread = body.thread_id.unwrap_or(1);
         let reason = Reason::Breakpoint { ids: Vec::new(), hit: 0 };
         let number = self.stops;
-        self.standing = Some(Standing { number, reason, thread, frame: 0, condition_failed: None, report: None });
+        self.standing =
+            Some(Standing { number, reason, thread, frame: 0, condition_failed: None, stack: None, report: None });
         self.gather(Purpose::Trace, look);
         true
     }
