@@ -57,6 +57,8 @@ pub struct Gate {
     /// A model call that was let go before and has failed: no new one to breakpoints and steps, and edited as it was.
     again: bool,
     verdict: Verdict,
+    /// What the agent had there, where it was changed.
+    before: Option<Json>,
     /// Messages that went with it the first time.
     inject: Vec<Message>,
 }
@@ -141,7 +143,7 @@ impl Broker {
         let (again, Answer { verdict, inject }) =
             before.map_or_else(Default::default, |(_, went)| (true, went.clone()));
         let counts = again || self.learn_gate(tap, thread, &ask);
-        let gate = Gate { ids: vec![id], tap, ask, thread, again, verdict, inject };
+        let gate = Gate { ids: vec![id], tap, ask, thread, again, verdict, before: None, inject };
         if self.open || !gate.ask.powers.hold || gate.ask.aside || !counts {
             return self.release(gate);
         }

@@ -133,14 +133,15 @@ fn of(kind: &str, data: &Json) -> Option<String> {
             let place = point().map(|point| format!(", {point}")).unwrap_or_default();
             format!("{} as {}, by {}{place}", said("text")?, shown("role")?, shown("actor")?)
         }
-        // Who was answered for is named by the call's id.
-        "edited" if data.get("id").is_some() => {
+        // Who was answered for is named by the call's id; what was changed was something before.
+        "edited" if data.get("id").is_some() && data.get("before").is_none() => {
             let who = name().unwrap_or_else(|| "the model".into());
             format!("{who} was not asked, the debugger answered: {}", plain(data.get("value")?, MAX_TEXT))
         }
         "edited" => {
             let name = name().map(|name| format!(" of {name}")).unwrap_or_default();
-            format!("{}{name} is now {}", shown("target")?, data.get("value").map(fields)?)
+            let before = data.get("before").map(|before| format!(", was {}", fields(before))).unwrap_or_default();
+            format!("{}{name} is now {}{before}", shown("target")?, data.get("value").map(fields)?)
         }
         "agent.spawn" => joined(vec![shown("type"), said("prompt")]),
         "agent.exit" => shown("reason").unwrap_or_else(|| "done".into()),
@@ -280,6 +281,12 @@ mod tests {
                 "edited",
                 json!({ "target": "tool_output", "value": "42", "name": "Bash" }),
                 "tool_output of Bash is now 42",
+            ),
+            (
+                "edited",
+                json!({ "target": "tool_input", "before": { "command": "rm" }, "value": { "command": "ls" },
+                    "name": "Bash", "id": "c1" }),
+                "tool_input of Bash is now command=\"ls\", was command=\"rm\"",
             ),
             ("agent.spawn", json!({ "type": "explore", "prompt": "look" }), "explore, \"look\""),
             ("agent.exit", json!({}), "done"),
