@@ -138,6 +138,7 @@ impl Broker {
         let mut before = std::mem::take(&mut self.breaks);
         let mut next = before.iter().map(|one| one.id).max().unwrap_or(0);
         let mut told = Vec::new();
+        let without_price = self.without_price();
         for one in &asked {
             let name = text(one, "name").unwrap_or_default();
             let condition = text(one, "condition").map(condition_of).transpose();
@@ -145,6 +146,8 @@ impl Broker {
             let from = text(one, "hitCondition").and_then(|text| text.trim_start_matches(['>', '=', ' ']).parse().ok());
             match made {
                 Ok((on, condition)) => {
+                    let said_of = without_price.as_ref().filter(|_| matches!(on, On::Cost(_)));
+                    self.told_unpriced |= said_of.is_some();
                     // One that was there keeps its count.
                     let same = before.iter().position(|old| old.name == name);
                     let (id, hits, said) = match same.map(|at| before.remove(at)) {
@@ -163,7 +166,7 @@ impl Broker {
                         hits,
                         said,
                     });
-                    told.push(json!({ "verified": true, "id": id }));
+                    told.push(json!({ "verified": true, "id": id, "message": said_of }));
                 }
                 Err(message) => told.push(json!({ "verified": false, "message": message })),
             }

@@ -110,11 +110,19 @@ pub struct State {
     pub usage: Usage,
     /// In USD; None where nothing is known of prices.
     pub cost: Option<f64>,
+    /// A model that has answered, and whose cost is not known; whether the model tap saw it, and so has no price for it.
+    pub unpriced: Option<(String, bool)>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { about: Map::new(), threads: vec![Thread::new("main")], usage: Usage::default(), cost: None }
+        Self {
+            about: Map::new(),
+            threads: vec![Thread::new("main")],
+            usage: Usage::default(),
+            cost: None,
+            unpriced: None,
+        }
     }
 }
 
