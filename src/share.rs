@@ -6,6 +6,7 @@
 pub mod bundle;
 pub mod import;
 pub mod page;
+mod run;
 mod spark;
 mod stops;
 mod tar;

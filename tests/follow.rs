@@ -160,7 +160,7 @@ fn an_agent_is_answered_where_it_is_held() {
     person.sees("s1 stopped: breakpoint 1 (hit 1) in before tool bash");
     person.sees("\n  held; type one of: continue, cancel --reason TEXT, set tool_input.NAME VALUE, answer VALUE");
     person.types("set tool_input.command 'echo changed > one'\r");
-    person.sees(r#"s1 edited: tool_input is now command="echo changed > one""#);
+    person.sees(r#"s1 edited: tool_input of bash is now command="echo changed > one""#);
     assert_eq!(file("one"), None);
     person.types("inject user mind the gap\r");
     person.sees("\nit is put in when the agent goes on\n");

@@ -311,3 +311,59 @@ fn a_page_shows_the_source_as_it_was_recorded() {
     assert_eq!(page.matches("class=\"source\"").count(), 2);
     bug.run(&["status"]);
 }
+
+#[test]
+fn a_page_of_an_agent_tells_its_run_in_order() {
+    let bug = Bug::new("python");
+    let evil = "</code></td></table><img src=x onerror=alert(1)><script>alert('x')</script>\u{1b}[31m\u{202e}";
+    let bash = |command: &str| serde_json::json!({ "name": "bash", "input": { "command": command } });
+    let say = "echo '</pre><script>alert(2)</script>'; echo password=hunter2hunter2";
+    let steps = [
+        serde_json::json!({ "text": evil, "tools": [bash("rm -rf precious"), bash(say), bash("exit 3")] }),
+        serde_json::json!({ "text": "x".repeat(5000), "tools": [bash("echo never")] }),
+    ];
+    let script = serde_json::json!({ "turns": [{ "prompt": format!("fix {evil}"), "steps": steps }] }).to_string();
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/agents/scripted_agent.py");
+    let words =
+        ["run", "--name", "agent", "--break", "pattern:rm", "--break", "pattern:never", "--agent", "--", "python3"];
+    bug.ok(&[&words[..], &[agent.to_str().unwrap(), &script]].concat());
+    bug.ok(&["set", "tool_input.command", "echo kept"]);
+    bug.ok(&["inject", "user", "<b>hurry</b>"]);
+    bug.ok(&["continue"]);
+    has(&bug.ok(&["cancel", "--reason", "<i>no</i>"]), &["exited: code 0"]);
+    let file = bug.path("page.html");
+    assert_eq!(bug.run(&["export", "agent", "--html", &file]).code, 0);
+    let page = fs::read_to_string(&file).unwrap();
+    lacks(&page, &["<script", "<img", "<b>hurry", "\u{1b}", "\u{202e}", "hunter2"]);
+    let text = read_page(&bug, Path::new(&file));
+    let run = text.split("Run\n").nth(1).and_then(|rest| rest.split("Stops (").next()).unwrap();
+    // Each row in its place; who did what to it is the command line.
+    let mut rest = run;
+    for part in [
+        "prompt\"fix </code></td></table><img src=x onerror=alert(1)>",
+        "model call\"</code></td></table>",
+        "10 + 5",
+        "toolbash command=\"rm -rf precious\"",
+        "edittool_input of bash is now command=\"echo kept\", was command=\"rm -rf precious\"cli:",
+        "inject\"[debugger] <b>hurry</b>\" as usercli:",
+        "resultbash ok: kept",
+        " ms",
+        "toolbash command=\"echo '</pre><script>alert(2)</script>'; echo password=<redacted>",
+        "resultbash ok: </pre><script>alert(2)</script>\\npassword=<redacted>",
+        "toolbash command=\"exit 3\"",
+        "resultbash failed",
+        "model call\"xxx",
+        "xxx…",
+        "toolbash command=\"echo never\"",
+        "cancelbash by debugger: [debugger] <i>no</i>cli:",
+        "end of turnturn 1: \"done\"",
+        "note3 model calls: 30 + 15 tokens",
+    ] {
+        let at = rest.find(part).unwrap_or_else(|| panic!("{part:?} is not in\n{rest}"));
+        rest = &rest[at + part.len()..];
+    }
+    // A program has none.
+    bug.ok(&["run", "--name", "program", "--", "python3", "exit.py"]);
+    let out = bug.command(&["export", "program", "--html", "-"]).output().unwrap();
+    lacks(&String::from_utf8(out.stdout).unwrap(), &["<h2>Run"]);
+}

@@ -15,6 +15,7 @@ use serde_json::{Value as Json, json};
 
 use super::breaks::{Break, On};
 use super::gate::{Answer, Ask, Message, Point, Tap, Verdict};
+use super::model::price::{self, Price};
 use super::path::Path;
 use super::serve::Shown;
 use super::state::State;
@@ -57,6 +58,8 @@ pub struct Gate {
     /// A model call that was let go before and has failed: no new one to breakpoints and steps, and edited as it was.
     again: bool,
     verdict: Verdict,
+    /// What the agent had there, where it was changed.
+    before: Option<Json>,
     /// Messages that went with it the first time.
     inject: Vec<Message>,
 }
@@ -90,6 +93,10 @@ pub struct Broker {
     /// Model calls are held by the model tap, not by hooks: it was met, or it is expected and nothing says otherwise.
     has_model_tap: bool,
     met_model_tap: bool,
+    /// The user's own prices.
+    pub prices: Vec<(String, Price)>,
+    /// It was said that what the agent costs is not known, where a breakpoint is about that.
+    pub(super) told_unpriced: bool,
     /// Any tap was met.
     met: bool,
     /// Nothing is held any more.
@@ -141,7 +148,7 @@ impl Broker {
         let (again, Answer { verdict, inject }) =
             before.map_or_else(Default::default, |(_, went)| (true, went.clone()));
         let counts = again || self.learn_gate(tap, thread, &ask);
-        let gate = Gate { ids: vec![id], tap, ask, thread, again, verdict, inject };
+        let gate = Gate { ids: vec![id], tap, ask, thread, again, verdict, before: None, inject };
         if self.open || !gate.ask.powers.hold || gate.ask.aside || !counts {
             return self.release(gate);
         }
@@ -173,6 +180,35 @@ impl Broker {
             body["description"] = json!(text);
         }
         self.out.push(Effect::Event("stopped", body));
+    }
+
+    /// What is said of a breakpoint on cost where the agent's model has no price, as far as that is known.
+    pub(super) fn without_price(&self) -> Option<String> {
+        let known = || {
+            let main = &self.state.threads[0];
+            let model = main.conversation.model.as_deref();
+            let model = model.or_else(|| self.state.about.get("model").and_then(Json::as_str))?;
+            // What an agent tells of its calls itself, it may price itself.
+            (self.met_model_tap && price::of(model, &self.prices).is_none()).then(|| (model.to_string(), true))
+        };
+        let (model, tapped) = self.state.unpriced.clone().or_else(known)?;
+        let why = if tapped {
+            format!(
+                "no price is known for {model}, so what it costs is not counted and can't stop the agent; set its price in \
+                 config.toml, [agent.prices], or "
+            )
+        } else {
+            format!("nothing tells what {model} costs, so it is not counted and can't stop the agent; ")
+        };
+        Some(format!("{why}hold it by tokens: bugeye break tokens:100000"))
+    }
+
+    /// The same for whoever has set one, once.
+    pub(super) fn says_without_price(&mut self) -> Option<String> {
+        let about_cost = self.breaks.iter().any(|one| matches!(one.on, On::Cost(_)));
+        let said = self.without_price().filter(|_| about_cost && !self.told_unpriced)?;
+        self.told_unpriced = true;
+        Some(said)
     }
 
     /// Why the agent is to stop at a gate.

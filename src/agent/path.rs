@@ -116,6 +116,14 @@ pub fn walk(value: &Json, steps: &[Step]) -> Result<Json, String> {
                 let part = Json::Array(items.get(from..to.max(from)).unwrap_or_default().to_vec());
                 return walk(&part, &steps[at + 1..]);
             }
+            // Of a text, characters.
+            (Step::Slice(from, to), Json::String(text)) => {
+                let count = text.chars().count();
+                let bound = |index: &Option<i64>, none| index.map_or(none, |i| from_start(i, count).unwrap_or(0));
+                let (from, to) = (bound(from, 0), bound(to, count));
+                let part: String = text.chars().skip(from).take(to.saturating_sub(from)).collect();
+                return walk(&json!(part), &steps[at + 1..]);
+            }
             (Step::Name(name), other) => return Err(format!("{} has no `{name}`", kind(other))),
             (_, other) => return Err(format!("{} has no items", kind(other))),
         };
@@ -423,6 +431,10 @@ mod tests {
             ("messages[-1:][0].role", json!("assistant")),
             ("tool_input[\"a b\"]", json!(1)),
             ("iteration", json!(3)),
+            ("tool_input.command[:2]", json!("rm")),
+            ("tool_input.command[-2:][1:]", json!("x")),
+            ("tool_input.command[-99:2]", json!("rm")),
+            ("tool_input.command[5:3]", json!("")),
         ];
         for (text, value) in cases {
             assert_eq!(look(text).unwrap(), value, "{text}");

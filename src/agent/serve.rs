@@ -8,10 +8,13 @@ use super::breaks::{Break, On, condition_of, no_lines};
 use super::broker::Broker;
 use super::gate::Point;
 use super::path::{Condition, Path, literal};
-use super::state::{ROOTS, cut, preview};
+use super::state::{ROOTS, preview};
+use crate::render::{cut, cut_json};
 
 /// Bytes of a value's text in a list of values.
 const TEXT: usize = 400;
+/// Bytes of the text of a value that was asked for.
+const WHOLE: usize = 1_000_000;
 /// Frames of a thread have numbers from this times its own.
 const FRAMES: usize = 16;
 
@@ -138,6 +141,7 @@ impl Broker {
         let mut before = std::mem::take(&mut self.breaks);
         let mut next = before.iter().map(|one| one.id).max().unwrap_or(0);
         let mut told = Vec::new();
+        let without_price = self.without_price();
         for one in &asked {
             let name = text(one, "name").unwrap_or_default();
             let condition = text(one, "condition").map(condition_of).transpose();
@@ -145,6 +149,8 @@ impl Broker {
             let from = text(one, "hitCondition").and_then(|text| text.trim_start_matches(['>', '=', ' ']).parse().ok());
             match made {
                 Ok((on, condition)) => {
+                    let said_of = without_price.as_ref().filter(|_| matches!(on, On::Cost(_)));
+                    self.told_unpriced |= said_of.is_some();
                     // One that was there keeps its count.
                     let same = before.iter().position(|old| old.name == name);
                     let (id, hits, said) = match same.map(|at| before.remove(at)) {
@@ -163,7 +169,7 @@ impl Broker {
                         hits,
                         said,
                     });
-                    told.push(json!({ "verified": true, "id": id }));
+                    told.push(json!({ "verified": true, "id": id, "message": said_of }));
                 }
                 Err(message) => told.push(json!({ "verified": false, "message": message })),
             }
@@ -318,9 +324,13 @@ impl Broker {
 
     /// A value as the protocol tells it; `field` is what its text is called.
     fn described(&mut self, value: Json, field: &str, most: usize) -> Json {
-        let text = match &value {
-            Json::String(text) => json!(text).to_string(),
-            other => other.to_string(),
+        // A text is told whole, as far as its reader wants it; so is what was asked for.
+        let (text, left_out) = match &value {
+            Json::String(text) => {
+                let (kept, left_out) = cut_json(text, most.max(TEXT * 100));
+                (json!(kept).to_string(), left_out)
+            }
+            other => (other.to_string(), 0),
         };
         let (kind, named, indexed) = match &value {
             Json::Object(map) => ("object", map.len(), 0),
@@ -331,11 +341,9 @@ impl Broker {
             Json::Null => ("null", 0, 0),
         };
         let reference = if named + indexed > 0 { self.shown.push(value, text.len()) } else { 0 };
-        // A text is told whole, as far as its reader wants it; so is what was asked for.
-        let most = if reference > 0 { most } else { TEXT * 100 };
-        let shown = cut(&json!(text), most);
+        let (shown, more) = if reference > 0 { cut(&text, most) } else { (text.as_str(), 0) };
         json!({
-            field: shown, "type": kind, "variablesReference": reference, "namedVariables": named,
+            field: shown, "cut": left_out + more, "type": kind, "variablesReference": reference, "namedVariables": named,
             "indexedVariables": indexed,
         })
     }
@@ -364,7 +372,7 @@ impl Broker {
                 _ => return Err(message),
             },
         };
-        Ok(self.described(value, "result", TEXT * 100))
+        Ok(self.described(value, "result", WHOLE))
     }
 
     fn change(&mut self, expression: &str, value: &str) -> Result<Json, String> {

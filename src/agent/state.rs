@@ -115,6 +115,8 @@ pub struct State {
     pub usage: Usage,
     /// In USD; None where nothing is known of prices.
     pub cost: Option<f64>,
+    /// A model that has answered, and whose cost is not known; whether the model tap saw it, and so has no price for it.
+    pub unpriced: Option<(String, bool)>,
 }
 
 impl Default for State {
@@ -125,6 +127,7 @@ impl Default for State {
             sessions: Vec::new(),
             usage: Usage::default(),
             cost: None,
+            unpriced: None,
         }
     }
 }

@@ -265,8 +265,10 @@ impl Translator<'_> {
         if let Some((listener, secret, _)) = model {
             let variable = |name: &str| env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
             let prices = arguments.get("prices").cloned().unwrap_or_else(|| json!([]));
+            self.broker.prices =
+                serde_json::from_value(prices).map_err(|error| format!("the prices can't be read: {error}"))?;
             let config = model::Config {
-                prices: serde_json::from_value(prices).map_err(|error| format!("the prices can't be read: {error}"))?,
+                prices: self.broker.prices.clone(),
                 upstreams: prepared.upstreams.clone().into_iter().collect(),
                 record,
                 replay: rerun(arguments),

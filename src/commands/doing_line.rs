@@ -8,10 +8,8 @@ use crate::model::{Event, Stop};
 use crate::render::{cut, quoted};
 use crate::store::read::Head;
 
-/// The longest part that is shown of a text, and of all fields of an input.
+/// The longest part that is shown of a text, and of all fields of an input, in a line; of a field among several half of it.
 const MAX_TEXT: usize = 160;
-/// The longest field among several.
-const MAX_FIELD: usize = 80;
 
 fn short(text: &str, limit: usize) -> String {
     match cut(text, limit) {
@@ -33,18 +31,18 @@ fn plain(value: &Json, limit: usize) -> String {
 }
 
 /// `command="ls -l", timeout=3`; what is no object as it is.
-fn fields(value: &Json) -> String {
-    let Some(map) = value.as_object() else { return plain(value, MAX_TEXT) };
+fn fields(value: &Json, most: usize) -> String {
+    let Some(map) = value.as_object() else { return plain(value, most) };
     let mut line = String::new();
     for (name, value) in map.iter().filter(|(_, value)| !value.is_null()) {
         let before = if line.is_empty() { "" } else { ", " };
-        if line.chars().count() > MAX_TEXT {
+        if line.chars().count() > most {
             return format!("{line}, …");
         }
         line.push_str(&format!(
             "{before}{}={}",
             quoted(name),
-            short(&value.to_string(), if map.len() > 1 { MAX_FIELD } else { MAX_TEXT })
+            short(&value.to_string(), if map.len() > 1 { most / 2 } else { most })
         ));
     }
     line
@@ -53,7 +51,7 @@ fn fields(value: &Json) -> String {
 /// What an agent did; None where it is none of that, or not as expected.
 #[must_use]
 pub fn doing(event: &Event) -> Option<String> {
-    let line = of(&event.kind, &event.data)?;
+    let line = told(&event.kind, &event.data, MAX_TEXT)?;
     Some(match event.thread {
         // The agent itself is the first.
         Some(thread) if thread > 1 => format!("[thread {thread}] {line}"),
@@ -61,8 +59,11 @@ pub fn doing(event: &Event) -> Option<String> {
     })
 }
 
-fn of(kind: &str, data: &Json) -> Option<String> {
-    let shown = |name: &str| data.get(name).filter(|value| !value.is_null()).map(|value| plain(value, MAX_TEXT));
+/// The same of a type and its data, with so many characters of each text.
+#[must_use]
+pub fn told(kind: &str, data: &Json, most: usize) -> Option<String> {
+    let fields = |value: &Json| fields(value, most);
+    let shown = |name: &str| data.get(name).filter(|value| !value.is_null()).map(|value| plain(value, most));
     let said = |name: &str| shown(name).filter(|text| !text.is_empty()).map(|text| format!("\"{text}\""));
     let count = |name: &str| data.get(name).and_then(Json::as_u64);
     let joined = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -133,14 +134,15 @@ fn of(kind: &str, data: &Json) -> Option<String> {
             let place = point().map(|point| format!(", {point}")).unwrap_or_default();
             format!("{} as {}, by {}{place}", said("text")?, shown("role")?, shown("actor")?)
         }
-        // Who was answered for is named by the call's id.
-        "edited" if data.get("id").is_some() => {
+        // Who was answered for is named by the call's id; what was changed was something before.
+        "edited" if data.get("id").is_some() && data.get("before").is_none() => {
             let who = name().unwrap_or_else(|| "the model".into());
-            format!("{who} was not asked, the debugger answered: {}", plain(data.get("value")?, MAX_TEXT))
+            format!("{who} was not asked, the debugger answered: {}", plain(data.get("value")?, most))
         }
         "edited" => {
             let name = name().map(|name| format!(" of {name}")).unwrap_or_default();
-            format!("{}{name} is now {}", shown("target")?, data.get("value").map(fields)?)
+            let before = data.get("before").map(|before| format!(", was {}", fields(before))).unwrap_or_default();
+            format!("{}{name} is now {}{before}", shown("target")?, data.get("value").map(fields)?)
         }
         "agent.spawn" => joined(vec![shown("type"), said("prompt")]),
         "agent.exit" => shown("reason").unwrap_or_else(|| "done".into()),
@@ -154,7 +156,9 @@ fn of(kind: &str, data: &Json) -> Option<String> {
     })
 }
 
-fn is_agent(head: &Head) -> bool {
+/// Whether a record is an agent's.
+#[must_use]
+pub fn is_agent(head: &Head) -> bool {
     adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents)
 }
 
@@ -280,6 +284,12 @@ mod tests {
                 "edited",
                 json!({ "target": "tool_output", "value": "42", "name": "Bash" }),
                 "tool_output of Bash is now 42",
+            ),
+            (
+                "edited",
+                json!({ "target": "tool_input", "before": { "command": "rm" }, "value": { "command": "ls" },
+                    "name": "Bash", "id": "c1" }),
+                "tool_input of Bash is now command=\"ls\", was command=\"rm\"",
             ),
             ("agent.spawn", json!({ "type": "explore", "prompt": "look" }), "explore, \"look\""),
             ("agent.exit", json!({}), "done"),

@@ -30,7 +30,8 @@ pub struct Export {
     #[arg(long, short = 'o', value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Write a page that needs nothing else: the stops with source, locals and stack, the output, the commands, the hits.
+    /// Write a page that needs nothing else: what an agent did, the stops with source, locals and stack, the output, the
+    /// commands, the hits.
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,

@@ -161,16 +161,24 @@ impl Render for Variables {
 
 /// A value under a name: on one line where it fits, else as a tree.
 pub fn render_value(name: &str, value: &Value, with_type: bool, page: &mut Page) {
+    render_part(name, value, with_type, "--full", page);
+}
+
+/// The same, with what to type for what is missing.
+pub fn render_part(name: &str, value: &Value, with_type: bool, rest: &str, page: &mut Page) {
     tree(name, value, with_type, 0, page);
     if value.cut > 0 {
-        page.line(format!("  … {} characters more: --full", value.cut));
+        page.line(format!("  … {} characters more: {rest}", value.cut));
     }
 }
 
 fn tree(name: &str, value: &Value, with_type: bool, depth: usize, page: &mut Page) {
     let indent = "  ".repeat(depth);
     let kind = value.kind.as_deref().filter(|_| with_type).map(|kind| format!(": {kind}")).unwrap_or_default();
-    let flat = value.flat();
+    let mut flat = value.flat();
+    if depth > 0 && value.cut > 0 {
+        flat.push_str(&format!(" ({} characters more)", value.cut));
+    }
     let nested = value.children.iter().any(|child| !child.value.children.is_empty());
     if value.children.is_empty() || (!nested && flat.len() + name.len() < 100) {
         return page.line(format!("{indent}{name}{kind} = {flat}"));

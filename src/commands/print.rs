@@ -4,13 +4,14 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::looking::{At, Extent, look, render_value};
+use super::looking::{At, Extent, look, render_part};
 use super::past::{self, Spot};
 use super::{Command, Group, Past};
+use crate::cli::typed;
 use crate::failure::Failure;
 use crate::hub::Context;
 use crate::model::number::whole;
-use crate::model::{Value, Variable};
+use crate::model::{Value, Variable, View};
 use crate::render::{Page, Render, quoted};
 use crate::session::{IMPURE, Look, Op, unsupported};
 use crate::store::replay::{Asked, Moment};
@@ -69,6 +70,9 @@ pub struct Values {
     pub values: Vec<Named>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_type: bool,
+    /// No more of a value can be had at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full: bool,
 }
 
 /// One expression. Its value is debuggee text.
@@ -79,13 +83,29 @@ pub struct Named {
     pub value: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The expression of what was cut, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<String>,
+}
+
+impl Named {
+    /// What to type for what was cut.
+    fn more(&self, full: bool) -> String {
+        match &self.rest {
+            Some(rest) => quoted(&typed(&["print", "--full", rest])),
+            None if full => "ask for a part of it".into(),
+            None => "--full".into(),
+        }
+    }
 }
 
 impl Render for Values {
     fn render(&self, page: &mut Page) {
         for named in &self.values {
             match (&named.value, &named.error) {
-                (Some(value), _) => render_value(&quoted(&named.expression), value, self.with_type, page),
+                (Some(value), _) => {
+                    render_part(&quoted(&named.expression), value, self.with_type, &named.more(self.full), page);
+                }
                 (None, error) => {
                     let error = error.as_deref().unwrap_or("unavailable");
                     page.line(format!("{}: {}", quoted(&named.expression), crate::render::quoted_lines(error)));
@@ -104,9 +124,13 @@ impl Command for Print {
 
     async fn run(self, cx: Context) -> Result<Values, Failure> {
         let expressions = self.all();
-        let mut view = self.extent.view();
-        view.from = self.from.unwrap_or(0);
         let live = cx.session()?;
+        let mut view = self.extent.view();
+        // What goes into a model's context stays small.
+        if live.adapter.quirks.agents && self.extent.full && !cx.caller.who.starts_with("mcp:") {
+            view = View { depth: view.depth, ..View::whole() };
+        }
+        view.from = self.from.unwrap_or(0);
         if self.format == Some(Format::Addr) && !live.adapter.quirks.has_addresses {
             return Err(Failure::unsupported(format!("{} does not support addresses of values", live.via()))
                 .hint("its value: bugeye print EXPR")
@@ -140,7 +164,15 @@ impl Command for Print {
                 }
             }
         }
-        self.shown(expressions.into_iter().zip(seen.values.into_iter().map(|(_, value)| value)).collect())
+        let found = expressions.into_iter().zip(seen.values.into_iter().map(|(_, value)| value)).collect();
+        let mut shown = self.shown(found)?;
+        if live.adapter.quirks.agents && self.extent.full {
+            for named in &mut shown.values {
+                let value = named.value.as_ref().filter(|value| value.kind.as_deref() == Some("text") && value.cut > 0);
+                named.rest = value.map(|value| format!("{}[-{}:]", named.expression, value.cut));
+            }
+        }
+        Ok(shown)
     }
 
     fn recorded(self, moment: &Moment) -> Result<Values, Failure> {
@@ -199,14 +231,14 @@ impl Print {
                 None => Ok(value),
             });
             match result {
-                Ok(value) => values.push(Named { expression, value: Some(value), error: None }),
+                Ok(value) => values.push(Named { expression, value: Some(value), error: None, rest: None }),
                 Err(message) if message == IMPURE => {
                     let failure = Failure::refused(format!("`{expression}` may change the program: print only reads"))
                         .hint(format!("to run it all the same: bugeye eval '{expression}'"));
                     if single {
                         return Err(failure);
                     }
-                    values.push(Named { expression, value: None, error: Some(failure.message) });
+                    values.push(Named { expression, value: None, error: Some(failure.message), rest: None });
                 }
                 Err(message) if single => {
                     if let Some((what, instead)) = unsupported(&message) {
@@ -215,10 +247,10 @@ impl Print {
                     return Err(Failure::refused(format!("`{expression}` can't be read: {message}"))
                         .hint("what there is: bugeye locals"));
                 }
-                Err(message) => values.push(Named { expression, value: None, error: Some(message) }),
+                Err(message) => values.push(Named { expression, value: None, error: Some(message), rest: None }),
             }
         }
-        Ok(Values { values, with_type: self.with_type })
+        Ok(Values { values, with_type: self.with_type, full: self.extent.full })
     }
 }
 

@@ -503,6 +503,9 @@ pub fn breakpoint_line(report: &BreakpointReport, page: &Page) -> String {
                 if let (Place::Function { .. }, Some(file), Some(at)) = (&wish.place, &binding.file, binding.line) {
                     let _ = write!(line, " at {}:{at}", page.path(file));
                 }
+                if let Some(why) = &binding.why {
+                    let _ = write!(line, " ({})", quoted_lines(why));
+                }
             }
             BindingState::Moved => {
                 let _ = write!(line, ": moved to line {}", binding.line.unwrap_or(0));

@@ -172,6 +172,8 @@ pub struct DapVariable {
     pub evaluate_name: Option<String>,
     pub memory_reference: Option<String>,
     pub presentation_hint: Option<PresentationHint>,
+    /// Characters that our own adapter has left out of the value.
+    pub cut: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -192,6 +194,8 @@ pub struct EvaluateBody {
     pub named_variables: Option<i64>,
     pub indexed_variables: Option<i64>,
     pub memory_reference: Option<String>,
+    /// Characters that our own adapter has left out of the value.
+    pub cut: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

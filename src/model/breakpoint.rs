@@ -65,7 +65,7 @@ pub struct Binding {
     pub line: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Why it is pending or failed.
+    /// Why it is pending or failed, or may not stop the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Times it was reached in this session, as seen here.

@@ -34,4 +34,10 @@ impl View {
     pub const fn full() -> Self {
         Self { frames: 200, depth: 3, items: 1000, from: 0, chars: 20_000, bytes: 100 * 1024, context: 4 }
     }
+
+    /// The view of `--full` where a value may be a file or a conversation: about a megabyte of it.
+    #[must_use]
+    pub const fn whole() -> Self {
+        Self { chars: 1_500_000, bytes: 1_500_000, ..Self::full() }
+    }
 }

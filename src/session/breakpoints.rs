@@ -463,6 +463,8 @@ impl Session {
             (true, Some(line), Some(asked)) if line != asked => BindingState::Moved,
             _ => BindingState::Verified,
         };
+        // Our own adapter says something of one that is set only where there is something to say.
+        let said = answer.message.clone().filter(|_| answer.verified && self.adapter.quirks.agents);
         let why = (state == BindingState::Pending).then(|| match &answer.message {
             _ if unchecked.is_some() => unchecked.unwrap_or_default().into(),
             Some(message) if condition.is_some() && (self.adapter.quirks.is_about_condition)(message) => {
@@ -472,6 +474,7 @@ impl Session {
             _ if asked_line.is_some() => "no code of this program comes from that line".into(),
             _ => "no function of that name in this program".into(),
         });
+        let why = why.or(said);
         let binding =
             Binding { state, line, file: answer.source.as_ref().and_then(|source| source.path.clone()), why, hits };
         self.bound.insert(id, Bound { adapter_id: answer.id, binding, condition_checked });

@@ -352,6 +352,7 @@ impl Session {
                     variables_reference: body.variables_reference,
                     named_variables: body.named_variables,
                     indexed_variables: body.indexed_variables,
+                    cut: body.cut,
                     ..DapVariable::default()
                 };
                 let node = self.add_node(id, variable, 0);
@@ -411,6 +412,7 @@ impl Session {
         gather.nodes.push(Node {
             name: variable.name,
             text,
+            cut: variable.cut,
             kind: variable.kind.as_deref().map(quirks.type_name),
             reference,
             total,

@@ -308,7 +308,10 @@ impl Session {
         match result {
             Ok(body) => {
                 let body: types::EvaluateBody = read(&body);
-                let text = (self.adapter.quirks.tidy)(&body.result, body.kind.as_deref());
+                let mut text = (self.adapter.quirks.tidy)(&body.result, body.kind.as_deref());
+                if body.cut > 0 {
+                    text.push_str(&format!("… (+{} characters)", body.cut));
+                }
                 self.answer(op, Ok(Answer::Text(text)));
             }
             Err(message) => {

@@ -4,6 +4,10 @@ use serde_json::{Value as Json, json};
 
 use super::{Effect, Pending, Resume, Session, Stream};
 use crate::dap::types::{self, StoppedBody, read};
+use crate::render::cut;
+
+/// Characters of a value in a message.
+const MAX_VALUE: usize = 40_000;
 
 /// Frames that are looked at to find where a step began.
 const DEEPEST: usize = 200;
@@ -123,7 +127,11 @@ impl Session {
             let text = match result {
                 Ok(body) => {
                     let body: types::EvaluateBody = read(&body);
-                    tidy(&body.result, body.kind.as_deref())
+                    let text = tidy(&body.result, body.kind.as_deref());
+                    match cut(&text, MAX_VALUE) {
+                        (_, 0) if body.cut == 0 => text,
+                        (kept, left) => format!("{kept}… (+{} characters)", body.cut.saturating_add(left as u64)),
+                    }
                 }
                 Err(message) => format!("<{}>", super::gather::explain(&message)),
             };

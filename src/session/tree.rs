@@ -37,6 +37,7 @@ impl Told {
         nodes.push(Node {
             name,
             text: (quirks.tidy)(text, kind),
+            cut: 0,
             kind: kind.map(quirks.type_name),
             reference: 0,
             total: self.total.filter(|total| *total > 0).max(counted),
@@ -56,6 +57,8 @@ impl Told {
 pub(super) struct Node {
     pub name: String,
     pub text: String,
+    /// Characters of it that the adapter left out.
+    pub cut: u64,
     pub kind: Option<String>,
     pub reference: i64,
     pub total: Option<u64>,
@@ -88,7 +91,11 @@ pub(super) struct Budget {
 impl Budget {
     pub fn new(view: View) -> Self {
         // The rest of 32 KB, or of 100 KB with `--full`, is for all that is no value.
-        let room = if view.bytes > 32 * 1024 { 88 * 1024 } else { 26 * 1024 };
+        let room = match view.bytes {
+            0..=32_768 => 26 * 1024,
+            32_769..=102_400 => 88 * 1024,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(4),
+        };
         Self { chars: view.chars, bytes: i64::from(view.bytes), room, left_out: 0 }
     }
 
@@ -133,7 +140,7 @@ impl Budget {
             kind,
             more: node.more && hidden == 0,
             hidden,
-            cut: u64::try_from(cut).unwrap_or(0),
+            cut: u64::try_from(cut).unwrap_or(0).saturating_add(if hollow { 0 } else { node.cut }),
             deeper: node.reference > 0 && !node.expanded,
             children,
         }

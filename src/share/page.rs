@@ -6,9 +6,11 @@ use std::io::{self, Write};
 
 use serde_json::Value as Json;
 
+use super::run::Run;
 use super::spark::Spark;
 use super::stops::{self, Sources, bounded};
 use crate::cli::typed;
+use crate::commands::doing_line::is_agent;
 use crate::commands::report::ending_line;
 use crate::log;
 use crate::model::{Ending, Event};
@@ -71,19 +73,19 @@ fn escaped(text: &str) -> String {
 
 /// The first and the last of many, and how many there were.
 #[derive(Debug)]
-struct Ends<T> {
+pub struct Ends<T> {
     most: usize,
     first: Vec<T>,
     last: VecDeque<T>,
-    count: usize,
+    pub count: usize,
 }
 
 impl<T> Ends<T> {
-    fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self { most, first: Vec::new(), last: VecDeque::new(), count: 0 }
     }
 
-    fn push(&mut self, item: T) {
+    pub fn push(&mut self, item: T) {
         self.count += 1;
         if self.first.len() < self.most {
             self.first.push(item);
@@ -100,7 +102,7 @@ impl<T> Ends<T> {
     }
 
     /// Tells them in their order, and between the ends how many are missing.
-    fn each(&self, mut tell: impl FnMut(Result<&T, usize>)) {
+    pub fn each(&self, mut tell: impl FnMut(Result<&T, usize>)) {
         self.first.iter().for_each(|item| tell(Ok(item)));
         if self.left_out() > 0 {
             tell(Err(self.left_out()));
@@ -111,6 +113,8 @@ impl<T> Ends<T> {
 
 /// What a page tells, gathered in one pass.
 struct Gathered {
+    /// What an agent did.
+    run: Option<Run>,
     stops: Ends<String>,
     commands: Ends<String>,
     /// Commands that are not answered yet.
@@ -133,6 +137,9 @@ pub fn write(head: &Head, out: &mut dyn Write) -> io::Result<()> {
          <title>{words}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1><code>{words}</code></h1>\n"
     )?;
     write_about(head, &found, out)?;
+    if let Some(run) = &found.run {
+        run.write(out)?;
+    }
     if found.stops.count > 0 {
         writeln!(out, "<h2>Stops ({})</h2>", found.stops.count)?;
     }
@@ -204,6 +211,7 @@ fn since(began: Option<u64>, ts: u64) -> String {
 
 fn gather(head: &Head) -> io::Result<Gathered> {
     let mut found = Gathered {
+        run: is_agent(head).then(Run::default),
         stops: Ends::new(STOPS),
         commands: Ends::new(COMMANDS),
         open: BTreeMap::new(),
@@ -220,6 +228,9 @@ fn gather(head: &Head) -> io::Result<Gathered> {
             found.events += 1;
             found.began = found.began.or(Some(event.ts));
             let when = since(found.began, event.ts);
+            if let Some(run) = &mut found.run {
+                run.take(&event, &when);
+            }
             match event.kind.as_str() {
                 "source" => sources.note(&event.data),
                 "stopped" => {

@@ -12,9 +12,10 @@ use crate::model::{Event, HitFrame};
 const PARTS: usize = 50;
 const DEPTH: usize = 4;
 
-/// An event of an agent's record as an occurrence; None where it is none of what it did, or beside its loop.
+/// An event of an agent's record as an occurrence; None where it is none of what it did, or beside its loop. `edited` is
+/// what somebody at the debugger made of it: that is what the agent went on with, and so what is told.
 #[must_use]
-pub fn doing(event: &Event) -> Option<Occurrence> {
+pub fn doing(event: &Event, edited: Option<&Json>) -> Option<Occurrence> {
     let data = &event.data;
     if is_aside(event) {
         return None;
@@ -33,7 +34,8 @@ pub fn doing(event: &Event) -> Option<Occurrence> {
     };
     let mut values = Vec::new();
     for field in fields {
-        if let Some(value) = data.get(*field).filter(|value| !value.is_null()) {
+        let value = edited.filter(|_| editable(&event.kind) == Some(*field)).or_else(|| data.get(*field));
+        if let Some(value) = value.filter(|value| !value.is_null()) {
             parts(field, value, 0, &mut values);
         }
     }
@@ -56,6 +58,89 @@ pub fn doing(event: &Event) -> Option<Occurrence> {
     })
 }
 
+/// The field of an event that can be changed while the agent is held there.
+fn editable(kind: &str) -> Option<&'static str> {
+    match kind {
+        "tool.call" => Some("input"),
+        "tool.end" => Some("output"),
+        "input.user" => Some("text"),
+        _ => None,
+    }
+}
+
+/// What was changed by somebody at the debugger.
+#[derive(Debug, Clone, Copy)]
+pub struct Edit<'a> {
+    /// The type of the event that told it before, and the tool and the id of the call, where it is one.
+    pub kind: &'static str,
+    pub name: Option<&'a str>,
+    pub id: Option<&'a str>,
+    pub value: &'a Json,
+    before: &'a Json,
+}
+
+impl<'a> Edit<'a> {
+    /// None where the event tells of none, or of one that is not told of as something that the agent did.
+    #[must_use]
+    pub fn of(event: &'a Event) -> Option<Self> {
+        let data = &event.data;
+        let text = |name: &str| data.get(name).and_then(Json::as_str);
+        if event.kind != "edited" {
+            return None;
+        }
+        let kind = match text("target")? {
+            "tool_input" => "tool.call",
+            "tool_output" => "tool.end",
+            "prompt" => "input.user",
+            _ => return None,
+        };
+        Some(Self { kind, name: text("name"), id: text("id"), value: data.get("value")?, before: data.get("before")? })
+    }
+
+    /// What it was before, in the parts that are others now: `was.command`.
+    #[must_use]
+    pub fn was(&self) -> Vec<(Arc<str>, String)> {
+        let all = |value: &Json| {
+            let mut all = Vec::new();
+            parts("was", value, 0, &mut all);
+            all
+        };
+        let now = all(self.value);
+        all(self.before).into_iter().filter(|part| !now.contains(part)).collect()
+    }
+}
+
+/// What was changed in a record, by the numbers of the events that told it before.
+#[derive(Debug, Default)]
+pub struct Edits {
+    /// The last event of each that could still be changed: its thread, its type, the tool and the call.
+    open: HashMap<(i64, &'static str, Option<String>, Option<String>), u64>,
+    edited: HashMap<u64, Json>,
+}
+
+impl Edits {
+    pub fn note(&mut self, event: &Event) {
+        let thread = event.thread.unwrap_or(1);
+        let own = |text: Option<&str>| text.map(ToString::to_string);
+        if let Some(edit) = Edit::of(event) {
+            let key = (thread, edit.kind, own(edit.name), own(edit.id));
+            if let Some(seq) = self.open.get(&key) {
+                self.edited.insert(*seq, edit.value.clone());
+            }
+        }
+        let kind = match event.kind.as_str() {
+            // Nothing of what was before it is held any more.
+            "model.request" => return self.open.retain(|key, _| key.0 != thread),
+            "tool.call" => "tool.call",
+            "tool.end" => "tool.end",
+            "input.user" => "input.user",
+            _ => return,
+        };
+        let text = |name: &str| own(event.data.get(name).and_then(Json::as_str));
+        self.open.insert((thread, kind, text("name"), text("id")), event.seq);
+    }
+}
+
 fn is_aside(event: &Event) -> bool {
     event.data.get("aside").and_then(Json::as_bool) == Some(true)
 }
@@ -64,15 +149,22 @@ fn is_aside(event: &Event) -> bool {
 /// or after it, as it happens.
 #[derive(Debug, Default)]
 pub struct InOrder {
+    edits: Edits,
     /// What each thread has done since it asked, and was not answered yet.
     open: HashMap<i64, Vec<Occurrence>>,
 }
 
 impl InOrder {
+    /// With what was changed, which is told only after it.
+    #[must_use]
+    pub fn new(edits: Edits) -> Self {
+        Self { edits, ..Self::default() }
+    }
+
     /// What can be told after this event.
     pub fn next(&mut self, event: &Event) -> Vec<Occurrence> {
         let thread = event.thread.unwrap_or(1);
-        let done = doing(event).into_iter();
+        let done = doing(event, self.edits.edited.get(&event.seq)).into_iter();
         match event.kind.as_str() {
             "model.request" if !is_aside(event) => self.open.insert(thread, Vec::new()).unwrap_or_default(),
             "model.response" | "model.error" if !is_aside(event) => {

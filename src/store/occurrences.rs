@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::doings::InOrder;
+use super::doings::{Edits, InOrder};
 use super::read::{Head, Tail};
 use crate::adapters;
 use crate::model::{Crossing, Event, Frame, Hit, HitFrame, Place, Point, Reading, Reason, Stop};
@@ -80,7 +80,12 @@ pub fn occurrences(head: &Head, tell: &mut dyn FnMut(Occurrence) -> bool) -> io:
 pub fn with_calls(head: &Head, tell: &mut dyn FnMut(Occurrence) -> bool) -> io::Result<()> {
     let mut tail = Tail::new(&head.folder);
     let agents = adapters::by_name(&head.adapter).is_some_and(|adapter| adapter.quirks.agents);
-    let mut order = InOrder::default();
+    let mut edits = Edits::default();
+    let mut first = Tail::new(&head.folder);
+    while agents && let Some(events) = first.read()? {
+        events.iter().for_each(|(event, _)| edits.note(event));
+    }
+    let mut order = InOrder::new(edits);
     while let Some(events) = tail.read()? {
         for (event, _) in events {
             let goes_on = match event.kind.as_str() {

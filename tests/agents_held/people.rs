@@ -25,7 +25,7 @@ fn who_follows_sees_what_can_be_answered_and_answers() {
     assert_eq!(bug.json(&["status"])["controller"]["person"], true);
     bug.run(&["continue"]).fails(1, "controlled by a person (follow:");
     follow.types("set tool_input.command 'echo > four'\r");
-    follow.sees("edited: tool_input is now command=\"echo > four\"");
+    follow.sees("edited: tool_input of bash is now command=\"echo > four\"");
     follow.types("continue\r");
     follow.sees("tool.call: bash command=\"echo > three\"");
     follow.types("unbreak 1; step\r");

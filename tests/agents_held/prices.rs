@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bug, has};
+use crate::support::{Bug, has, lacks};
 use crate::{bug, events};
 
 /// A model that nobody has a price for; every answer of its took a million tokens in and a hundred thousand out.
@@ -74,11 +74,31 @@ fn a_price_of_the_user_s_is_what_a_model_costs_and_breakpoints_judge_by_it() {
     let words =
         |name: &'static str| ["run", "--name", name, "--break", "cost:5", "--agent", "--", "python3", "agent.py"];
     // Without a price there is no cost, and nothing to stop at.
-    has(&bug.ok(&words("unknown")), &["exited: code 0"]);
+    let said = "no price is known for house-model, so what it costs is not counted and can't stop the agent";
+    let text = bug.ok(&words("unknown"));
+    has(&text, &["exited: code 0", "log:\n", said, "[agent.prices]", "bugeye break tokens:"]);
+    assert_eq!(text.matches("no price").count(), 1, "once, not with each call: {text}");
     assert_eq!(costs(&bug, "unknown"), [Value::Null, Value::Null, Value::Null]);
+    let told = |session: &str| {
+        let printed = events(&bug, session, "output");
+        printed.iter().filter(|event| event["data"]["text"].as_str().unwrap().starts_with(said)).count()
+    };
+    assert_eq!(told("unknown"), 1);
+    // Where the model is known when it is set, it is said there, and not again.
+    bug.ok(&["run", "--name", "late", "--break", "model", "--agent", "--", "python3", "agent.py"]);
+    let text = bug.ok(&["break", "cost:5"]);
+    has(&text, &[&format!("cost:5: verified ({said}")]);
+    has(&bug.ok(&["breaks"]), &[said]);
+    bug.ok(&["break", "tokens:99000000"]);
+    lacks(&bug.ok(&["continue"]), &["no price"]);
+    bug.ok(&["unbreak", "--all"]);
+    has(&bug.ok(&["continue"]), &["exited: code 0"]);
+    assert_eq!(told("late"), 0);
     // 3 dollars for each call: two have cost more than 5.
     configure(&bug, "[agent.prices]\n\"house-model\" = { input = 2, output = 10 }\n");
-    has(&bug.ok(&words("known")), &["before model call"]);
+    let text = bug.ok(&words("known"));
+    has(&text, &["before model call"]);
+    lacks(&text, &["no price"]);
     has(&bug.ok(&["print", "usage.usd"]), &["6"]);
     assert_eq!(costs(&bug, "known"), [json!(3.0), json!(3.0)]);
     has(&bug.ok(&["continue"]), &["exited: code 0"]);

@@ -126,7 +126,10 @@ fn a_record_answers_as_the_agent_did() {
     );
     has(
         &text,
-        &["edited: tool_input is now command=\"echo other\"", "injected: \"[debugger] hurry\" as user, by cli:"],
+        &[
+            "edited: tool_input of bash is now command=\"echo other\", was command=\"echo end\"",
+            "injected: \"[debugger] hurry\" as user, by cli:",
+        ],
     );
     lacks(&text, &["tool.call: {", "tool.end: {", "model.request: {", "edited: {"]);
     let calm = bug.ok(&["replay", "rec", "-f", "tool.*"]);
@@ -134,4 +137,60 @@ fn a_record_answers_as_the_agent_did() {
     let began = Instant::now();
     assert_eq!(bug.ok(&["replay", "rec", "--timed", "--speed", "1000x"]), text);
     assert!(began.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn what_was_changed_is_told_as_it_was_done() {
+    let bug = bug();
+    let two = |command: &str| script("p", &[("t", &[bash(command), bash("echo last")])]);
+    let tool = agent(&two("echo asked"));
+    bug.ok(&words(
+        &["run", "--name", "edited", "--break", "prompt", "--break", "tool:bash", "--break", "after:bash"],
+        &tool,
+    ));
+    bug.ok(&["set", "prompt", "q"]);
+    bug.ok(&["continue"]);
+    // What is held is told as the agent wants it, until it is changed; the last change counts.
+    has(&bug.ok(&["hits", "tool:bash"]), &["input.command=echo asked"]);
+    bug.ok(&["set", "tool_input.command", "echo tried"]);
+    has(&bug.ok(&["hits", "tool:bash"]), &["tool bash: 1 hit", "input.command=echo tried"]);
+    bug.ok(&["set", "input.command", "echo ran"]);
+    bug.ok(&["continue"]);
+    has(&bug.ok(&["print", "tool_output"]), &["ran"]);
+    bug.ok(&["set", "tool_output", "shown"]);
+    bug.ok(&["continue"]);
+    // The whole, with other names.
+    bug.ok(&["set", "tool_input", r#"{"command":"echo whole","timeout":3}"#]);
+    has(&bug.ok(&["cancel"]), &["exited: code 0"]);
+    let asked = |bug: &Bug| {
+        let said = bug.ok(&["hits", "tool:bash"]);
+        has(&said, &["tool bash: 2 hits, 1 session", "input.command=echo ran", "was.command=echo asked"]);
+        has(&said, &["input.command=echo whole", "input.timeout=3", "was.command=echo last"]);
+        lacks(&said, &["tried", "input.command=echo asked", "input.command=echo last"]);
+        has(&bug.ok(&["hits", "after:bash"]), &["after tool bash: 1 hit", "ok=true", "output=shown", "was=ran"]);
+        has(&bug.ok(&["hits", "prompt"]), &["text=q", "was=p"]);
+        let rows = bug.json(&[
+            "query",
+            "SELECT place, hits FROM (SELECT place, count(*) AS hits FROM hits GROUP BY place) ORDER BY place",
+        ]);
+        assert_eq!(
+            rows["rows"],
+            json!([["after tool bash", 1], ["denied bash", 1], ["model", 2], ["prompt", 1], ["tool bash", 2]]),
+        );
+        let rows = bug.json(&["query", "SELECT hits FROM sessions WHERE name = 'edited'"]);
+        assert_eq!(rows["rows"], json!([[7]]));
+        let rows = bug.json(&["query", "SELECT value FROM \"values\" WHERE name = 'input.command' ORDER BY seq"]);
+        assert_eq!(rows["rows"], json!([["echo ran"], ["echo whole"]]));
+    };
+    asked(&bug);
+    // The same from an index that is made anew.
+    bug.ok(&["daemon", "stop"]);
+    std::fs::remove_file(bug.home().join("state/index.sqlite")).unwrap();
+    asked(&bug);
+    // Another run is compared with what this one did, not with what it wanted.
+    run(&bug, "same", &script("q", &[("t", &[bash("echo ran"), bash("echo last")])]));
+    let said = bug.ok(&["diff", "edited", "same"]);
+    has(&said, &["last equal: hit 1 of tool bash", "hit 1 of after tool bash: output = shown and ran"]);
+    run(&bug, "wanted", &two("echo asked"));
+    has(&bug.ok(&["diff", "edited", "wanted"]), &["hit 1 of prompt: text = q and p"]);
 }

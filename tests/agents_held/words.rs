@@ -1,6 +1,11 @@
 //! What is mistyped, or can't be done, is said before it is too late; what is shown is what matters.
 
-use crate::support::{has, lacks};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{Bug, has, lacks};
 use crate::{agent, bash, bug, read, script, words};
 
 #[test]
@@ -129,4 +134,72 @@ fn what_an_agent_has_not_is_said_of_it() {
     let refused = bug.run(&["print", "tool_input.command"]);
     refused.fails(3, "has exited");
     has(&refused.stderr, &["--at last print tool_input.command"]);
+}
+
+/// What `debug_print` answers through MCP, of an expression in full.
+fn by_mcp(bug: &Bug, expression: &str) -> Value {
+    let mut child = bug.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let hello = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "pipe", "version": "1" },
+    });
+    let asked =
+        json!({ "name": "debug_print", "arguments": { "session": "s1", "expressions": [expression], "full": true } });
+    let mut stdin = child.stdin.take().unwrap();
+    for message in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked }),
+    ] {
+        writeln!(stdin, "{message}").unwrap();
+    }
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answers = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let answer = answers.find(|answer| answer["id"] == 2).unwrap();
+    drop(stdin);
+    child.wait().unwrap();
+    answer
+}
+
+#[test]
+fn a_long_text_is_shown_whole_or_in_parts_that_fit_together() {
+    let bug = bug();
+    let some = "line \"quoted\" \\ grün \u{202e} 🦀\n".repeat(15_000);
+    let much = some.repeat(5);
+    bug.write("work/some", &some);
+    bug.write("work/much", &much);
+    let read = |name: &str| ("read_file", json!({ "path": name }));
+    let agent = agent(&script("p", &[("t", &[read("some"), read("much")])]));
+    bug.ok(&words(&["run", "--break", "after:read_file"], &agent));
+    // Unsafe characters are shown as what they are, not as they are.
+    let plain = |text: &str| text.replace('\u{202e}', "\\u{202e}");
+    let text = bug.ok(&["print", "--full", "tool_output"]);
+    has(&text, &[&plain(&json!(some).to_string())]);
+    lacks(&text, &["more"]);
+    has(&bug.ok(&["print", "tool_output"]), &["characters more: --full"]);
+    has(&bug.ok(&["print", "tool_output[5:13]"]), &[r#"= "\"quoted\"""#]);
+    has(&bug.ok(&["print", "tool_output[-3:][:1]"]), &[r#"= " ""#]);
+    // What is longer than a megabyte comes in parts, each with the words for the next.
+    bug.ok(&["continue"]);
+    let text = bug.ok(&["print", "--full", "tool_output"]);
+    assert!(text.len() > 900_000 && text.len() < 1_100_000, "{}", text.len());
+    let rest = text.lines().last().unwrap();
+    let left: usize = rest.trim_start_matches("  … ").split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(rest, format!("  … {left} characters more: bugeye print --full 'tool_output[-{left}:]'"));
+    let (mut expression, mut whole) = ("tool_output".to_string(), String::new());
+    for part in 1.. {
+        assert!(part < 10, "{expression}");
+        let answer = bug.json(&["print", "--full", &expression])["values"][0].clone();
+        let text = answer["value"]["text"].as_str().unwrap().replace("\\u{202e}", "\u{202e}");
+        whole.push_str(&serde_json::from_str::<String>(&text).unwrap());
+        match answer["rest"].as_str() {
+            Some(rest) => expression = rest.to_string(),
+            None => break,
+        }
+    }
+    assert!(whole == much, "{} and {} bytes", whole.len(), much.len());
+    // A model's context is not filled with it, and the rest can be had there too.
+    let answer = by_mcp(&bug, "tool_output").to_string();
+    assert!(answer.len() < 110_000, "{}", answer.len());
+    has(&answer, &["characters more: bugeye print --full 'tool_output[-"]);
+    bug.ok(&["stop"]);
 }

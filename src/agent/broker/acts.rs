@@ -55,11 +55,34 @@ impl Broker {
         if let Some(model) = value["model"].as_str().filter(|_| point == Point::BeforeModel) {
             self.state.threads[gate.thread].conversation.model = Some(model.into());
         }
-        gate.ask.value = value.clone();
+        let had = std::mem::replace(&mut gate.ask.value, value.clone());
         gate.verdict = Verdict::Edit { value: value.clone() };
-        let (thread, target) = (gate.thread, path.root.clone());
+        let before = gate.before.get_or_insert(had);
+        let target = match path.root.as_str() {
+            "input" => "tool_input",
+            "output" => "tool_output",
+            root => root,
+        };
+        let mut data = json!({ "target": target, "value": value });
+        if point != Point::BeforeModel {
+            data["before"] = before.clone();
+        }
+        if let Some(name) = &gate.ask.name {
+            data["name"] = json!(name);
+            data["id"] = json!(gate.ask.span);
+        }
+        let about = &mut self.state.threads[gate.thread];
+        let same = |call: &&mut (Option<String>, String, Json)| {
+            call.0 == gate.ask.span && Some(&call.1) == gate.ask.name.as_ref()
+        };
+        if point == Point::BeforeTool
+            && let Some(call) = about.calls.iter_mut().rev().find(same)
+        {
+            call.2.clone_from(&value);
+        }
+        let thread = gate.thread;
         self.shown.clear();
-        self.record("edited", Some(thread), json!({ "target": target, "value": value }));
+        self.record("edited", Some(thread), data);
         path::walk(&value, &steps)
     }
 

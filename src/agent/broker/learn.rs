@@ -130,8 +130,17 @@ impl Broker {
                     total.output = total.output.saturating_add(usage.output);
                     total.cache_read = total.cache_read.saturating_add(usage.cache_read);
                     total.cache_write = total.cache_write.saturating_add(usage.cache_write);
-                    if let Some(cost) = data.get("usd").and_then(Json::as_f64) {
-                        self.state.cost = Some(self.state.cost.unwrap_or(0.0) + cost);
+                    let asked = self.state.threads[thread].conversation.model.clone();
+                    match data.get("usd").and_then(Json::as_f64) {
+                        Some(cost) => self.state.cost = Some(self.state.cost.unwrap_or(0.0) + cost),
+                        None if usage == Usage::default() => {}
+                        None => {
+                            let model = text("model").or(asked).unwrap_or_else(|| "its model".into());
+                            self.state.unpriced = Some((model, tap == Tap::Model));
+                            if let Some(said) = self.says_without_price() {
+                                self.say(&said);
+                            }
+                        }
                     }
                 }
                 if !is_aside(&data) {

@@ -16,7 +16,7 @@ use super::spots::Spots;
 use crate::adapters;
 use crate::model::{Ending, Event};
 use crate::render::cut;
-use crate::store::doings;
+use crate::store::doings::{self, Edit};
 use crate::store::occurrences::{self, Hits, Occurrence};
 use crate::store::read::{self, Head, Tail};
 use crate::wire::MAX_LINE;
@@ -242,10 +242,13 @@ impl Reading<'_, '_> {
             }
             // Where an agent was held is its debugger's doing.
             _ if is_agents(head) => {
-                if let Some(done) = doings::doing(event) {
+                if let Some(done) = doings::doing(event, None) {
                     caught.hits += 1;
                     let done = Occurrence { asked: doings::as_asked(event), frames: Arc::default(), ..done };
                     self.spots.take(self.pen, key, &done)?;
+                }
+                if let Some(edit) = Edit::of(event) {
+                    self.edited(event.thread, edit)?;
                 }
             }
             "stopped" => {
@@ -261,6 +264,32 @@ impl Reading<'_, '_> {
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// What was changed before it happened is told as it was done.
+    fn edited(&mut self, thread: Option<i64>, edit: Edit<'_>) -> Result<()> {
+        let find = "SELECT seq, ts, data FROM _event WHERE session = ?1 AND type = ?2 AND thread IS ?3
+            AND json_extract(data, '$.name') IS ?4 AND json_extract(data, '$.id') IS ?5 ORDER BY seq DESC LIMIT 1";
+        let asked = params![self.key, edit.kind, thread, edit.name, edit.id];
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?));
+        let Some((seq, ts, data)) = self.pen.connection.query_row(find, asked, row).optional()? else { return Ok(()) };
+        let event = Event {
+            v: 1,
+            seq: seq.cast_unsigned(),
+            ts: ts.cast_unsigned(),
+            session: String::new(),
+            thread,
+            kind: edit.kind.into(),
+            data: serde_json::from_str(&data).unwrap_or_default(),
+        };
+        let Some(mut done) = doings::doing(&event, Some(edit.value)) else { return Ok(()) };
+        done.values.extend(edit.was());
+        let done = Occurrence { asked: doings::as_asked(&event), frames: Arc::default(), ..done };
+        if self.spots.forget(self.pen.connection, self.key, &done)? {
+            self.spots.take(self.pen, self.key, &done)?;
         }
         Ok(())
     }

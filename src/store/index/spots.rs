@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Cell;
 use super::fill::{NAME, Pen, TEXT};
-use super::schema::{COLUMNS, SHIFT};
+use super::schema::{COLUMNS, SHIFT, range};
 use crate::model::{HitFrame, Number, Reason};
 use crate::render::cut;
 use crate::store::occurrences::Occurrence;
@@ -84,6 +84,27 @@ impl Spots {
             pen.more.execute(params![id, at as i64 + 1, value, text])?;
         }
         Ok(())
+    }
+
+    /// Takes out the hit that an event told, wherever it is written; false where there is none. Those after it move up.
+    pub fn forget(&mut self, connection: &Connection, session: i64, hit: &Occurrence) -> Result<bool> {
+        let find = format!(
+            "SELECT h.id, s.key FROM _spot s JOIN _hit h ON {} WHERE s.session = ?1 AND s.place = ?2 AND h.seq = ?3",
+            range("s", "h")
+        );
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let asked = params![session, cut(&hit.place, TEXT).0, hit.seq.cast_signed()];
+        let Some((id, key)) = connection.query_row(&find, asked, row).optional()? else { return Ok(false) };
+        let last = (key << SHIFT) + (1 << SHIFT) - 1;
+        for table in ["_hit", "_more"] {
+            connection.execute(&format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
+            connection.execute(&format!("UPDATE {table} SET id = id - 1 WHERE id > ?1 AND id <= ?2"), [id, last])?;
+        }
+        connection.execute("UPDATE _spot SET hits = hits - 1 WHERE key = ?1", [key])?;
+        if let Some(spot) = self.list.iter_mut().find(|spot| spot.key == key) {
+            spot.hits -= 1;
+        }
+        Ok(true)
     }
 
     fn find(&mut self, connection: &Connection, session: i64, hit: &Occurrence) -> Result<usize> {

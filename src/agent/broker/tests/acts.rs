@@ -215,3 +215,30 @@ fn values_that_were_shown_are_forgotten_in_time() {
     assert!(desk.serve("variables", json!({ "variablesReference": last })).is_ok());
     assert!(desk.serve("variables", json!({ "variablesReference": first })).unwrap_err().contains("ask for it again"));
 }
+
+#[test]
+fn a_breakpoint_on_cost_that_can_never_stop_it_says_so_once() {
+    let said =
+        |desk: &Desk| desk.recorded("log").iter().filter(|log| log["message"].to_string().contains("costs")).count();
+    let answered = |usd: Json| json!({ "usage": { "input": 10 }, "model": "house", "usd": usd });
+    let set = |desk: &mut Desk| {
+        let asked = json!({ "breakpoints": [{ "name": "cost:5" }, { "name": "tokens:9999" }] });
+        desk.serve("setFunctionBreakpoints", asked).unwrap()["breakpoints"].clone()
+    };
+    // Nobody has asked, or it is known.
+    let mut desk = Desk::default();
+    desk.note("model.response", "main", answered(Json::Null));
+    assert_eq!(said(&desk), 0);
+    let told = set(&mut desk);
+    assert!(told[0]["message"].as_str().unwrap().starts_with("nothing tells what house costs"), "{told}");
+    assert!(told[1]["message"].is_null(), "{told}");
+    desk.note("model.response", "main", answered(Json::Null));
+    assert_eq!(said(&desk), 0, "it was said where it was set");
+    let mut desk = Desk::default();
+    assert!(set(&mut desk)[0]["message"].is_null(), "no model is known yet");
+    desk.note("model.response", "main", answered(json!(0.5)));
+    assert_eq!(said(&desk), 0);
+    desk.note("model.response", "main", answered(Json::Null));
+    desk.note("model.response", "main", answered(Json::Null));
+    assert_eq!(said(&desk), 1);
+}
