@@ -17,6 +17,7 @@ mod support;
 mod carrier;
 mod debugged;
 mod dialects;
+mod drivers;
 mod hooks;
 mod model;
 mod tap;
