@@ -369,14 +369,15 @@ fn where_a_run_can_not_be_ended_the_tool_is_refused() {
 
 /// Whether a tool may run stays the user's to say.
 #[test]
-fn an_edit_gives_claude_code_no_permission() {
-    let command = "echo ran > ran.txt";
-    let turns = [Turn::call("Bash", (CLAUDE.input)(command)), Turn::text("All done.")];
-    let same = |ask: &Ask| if ask.point == BeforeTool { edit(ask.value.clone()) } else { Answer::default() };
-    let run = CLAUDE.run_with(Model::scripted(turns), &["-p", "Say hello."], same);
-    assert!(run.ended_well()[1].answers()[0].is_error);
-    assert!(!run.world.project.join("ran.txt").exists());
-    assert!(run.kinds().contains(&"permission.request".to_string()), "{:?}", run.kinds());
+fn an_edit_gives_no_permission() {
+    for (agent, said) in [(&CLAUDE, "needs approval"), (&COPILOT, "Permission denied")] {
+        let turns = [Turn::call(agent.shell, (agent.input)("echo ran > ran.txt")), Turn::text("All done.")];
+        let same = |ask: &Ask| if ask.point == BeforeTool { edit(ask.value.clone()) } else { Answer::default() };
+        let run = agent.run_with(Model::scripted(turns), &["-p", "Say hello."], same);
+        has(&run.answer(), &[said]);
+        assert!(!run.world.project.join("ran.txt").exists());
+        assert!(run.kinds().contains(&"permission.request".to_string()), "{:?}", run.kinds());
+    }
 }
 
 /// Settings on the command line, as a text and as a file, keep their hooks and all else.
