@@ -170,8 +170,16 @@ fn root(entry: Option<&Entry>) -> Command {
 }
 
 /// Variables that coding agents set for the commands they run, some of them in a terminal.
-const AGENTS: [&str; 7] =
-    ["AI_AGENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE"];
+const AGENTS: [&str; 8] = [
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CODEX_SANDBOX",
+    "CODEX_THREAD_ID",
+    "COPILOT_CLI",
+    "CURSOR_AGENT",
+    "GEMINI_CLI",
+    "OPENCODE",
+];
 
 /// Whether somebody types this, at a terminal.
 fn is_person() -> bool {

@@ -15,6 +15,7 @@ use serde_json::{Map, Value as Json, json};
 
 pub use claude::EVENTS as CLAUDE_EVENTS;
 pub use codex::EVENTS as CODEX_EVENTS;
+pub use copilot::{ERRORS as COPILOT_ERRORS, EVENTS as COPILOT_EVENTS};
 pub use gemini::EVENTS as GEMINI_EVENTS;
 
 use super::gate::{Answer, Ask, Line, Note, Point, Powers, Verdict};

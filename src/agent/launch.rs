@@ -6,6 +6,7 @@
 
 mod claude;
 mod codex;
+mod copilot;
 mod gemini;
 mod opencode;
 
@@ -46,7 +47,7 @@ pub struct Wish<'a> {
 /// What is started instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// `claude`, `codex`, `gemini`, `opencode`, or `sdk`: one that is to speak to us by itself.
+    /// `claude`, `codex`, `copilot`, `gemini`, `opencode`, or `sdk`: one that is to speak to us by itself.
     pub agent: &'static str,
     pub words: Vec<String>,
     /// To be set on top of the environment it would have.
@@ -65,9 +66,10 @@ struct Agent {
     prepare: fn(&Wish, &mut Prepared) -> Result<(), Failure>,
 }
 
-const AGENTS: [Agent; 4] = [
+const AGENTS: [Agent; 5] = [
     Agent { name: "claude", package: "@anthropic-ai/claude-code", prepare: claude::prepare },
     Agent { name: "codex", package: "@openai/codex", prepare: codex::prepare },
+    Agent { name: "copilot", package: "@github/copilot", prepare: copilot::prepare },
     Agent { name: "gemini", package: "@google/gemini-cli", prepare: gemini::prepare },
     Agent { name: "opencode", package: "opencode-ai", prepare: opencode::prepare },
 ];

@@ -237,7 +237,8 @@ impl State {
                 Some(ask) => Some(ask.value.clone()),
                 None => thread.prompt.as_ref().map(|prompt| json!(prompt)),
             },
-            "last_message" => match at(&[Point::BeforeStop]) {
+            // Not every agent tells it there.
+            "last_message" => match at(&[Point::BeforeStop]).filter(|ask| !ask.value.is_null()) {
                 Some(ask) => Some(ask.value.clone()),
                 None => thread.conversation.messages.last().cloned(),
             },

@@ -83,20 +83,24 @@ struct Reply {
 }
 
 fn carry(agent: &str, event: Option<&str>) -> u8 {
-    let reply = exchange(agent, event).unwrap_or_else(|error| unheard(&error));
+    let reply = exchange(agent, event).unwrap_or_else(|error| unheard(agent, event, &error));
     let _ = io::stdout().write_all(reply.stdout.as_bytes());
     let _ = io::stderr().write_all(reply.stderr.as_bytes());
     reply.code
 }
 
 /// Nobody answered: the agent goes on, unless it was said that it may not.
-fn unheard(error: &io::Error) -> Reply {
-    if std::env::var_os("BUGEYE_AGENT_FAIL").is_some_and(|how| how == "closed") {
-        let stderr =
-            format!("the debugger does not answer ({error}), and BUGEYE_AGENT_FAIL=closed lets nothing pass\n");
-        return Reply { stderr, code: 2, ..Reply::default() };
+fn unheard(agent: &str, event: Option<&str>, error: &io::Error) -> Reply {
+    if std::env::var_os("BUGEYE_AGENT_FAIL").is_none_or(|how| how != "closed") {
+        return Reply { stdout: "{}".into(), ..Reply::default() };
     }
-    Reply { stdout: "{}".into(), ..Reply::default() }
+    let why = format!("the debugger does not answer ({error}), and BUGEYE_AGENT_FAIL=closed lets nothing pass");
+    if (agent, event) == ("copilot", Some("userPromptSubmitted")) {
+        // Here an exit code refuses nothing.
+        let stdout = serde_json::json!({"decision": "block", "reason": why}).to_string();
+        return Reply { stdout, ..Reply::default() };
+    }
+    Reply { stderr: format!("{why}\n"), code: 2, ..Reply::default() }
 }
 
 fn exchange(agent: &str, event: Option<&str>) -> io::Result<Reply> {

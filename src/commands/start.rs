@@ -50,7 +50,7 @@ pub struct LaunchArgs {
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
-    /// The program is a coding agent (claude, codex, gemini, opencode, or one that speaks Bugeye's protocol).
+    /// The program is a coding agent (claude, codex, copilot, gemini, opencode, or one that speaks Bugeye's protocol).
     #[arg(long, conflicts_with_all = ["adapter", "core", "config", "record"])]
     #[serde(default)]
     pub agent: bool,

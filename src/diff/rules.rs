@@ -332,6 +332,10 @@ fn are_like_paths(a: &str, b: &str) -> bool {
 
 /// Whether two names differ only by their numbers, or by as many characters as such names have at random.
 fn are_made_up(a: &str, b: &str) -> bool {
+    let is_uuid = |text: &str| matches!(tokens(text)[..], [Token::Uuid(_)]);
+    if is_uuid(a) && is_uuid(b) {
+        return true;
+    }
     let without = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     if without(a) == without(b) {
         return true;
@@ -421,6 +425,12 @@ mod tests {
             ("x", "'2026-11-15T21:41:31Z'", "'2026-11-15T21:42:35Z'", "time"),
             ("x", "'123e4567-e89b-12d3-a456-426614174000'", "'00000000-e89b-12d3-a456-426614174000'", "uuid"),
             ("x", "'/tmp/tmpk3x9a_b2/out.txt'", "'/tmp/tmpzzqwe1ab/out.txt'", "temporary"),
+            (
+                "x",
+                "'/tmp/u/123e4567-e89b-12d3-a456-426614174000/t0'",
+                "'/tmp/u/f0e0d0c0-a1b2-12d3-a456-426614174000/t0'",
+                "temporary",
+            ),
             ("x", "'/tmp/pytest-of-u/pytest-12/t0'", "'/tmp/pytest-of-u/pytest-13/t0'", "temporary"),
             ("port", "45678", "51234", "port"),
             ("x", "http://127.0.0.1:45678/a", "http://127.0.0.1:51234/a", "port"),

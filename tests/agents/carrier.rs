@@ -82,6 +82,12 @@ fn without_a_debugger_everything_passes_or_nothing() {
     let place = Place::new();
     assert_eq!(said(&place.hook(&["claude"], &[]).wait_with_output().unwrap()), passes);
     refuses(place.hook(&["claude"], &closed).wait_with_output().unwrap());
+    // Copilot refuses a prompt for what it reads, not for an exit code.
+    let (code, out, err) = said(&place.hook(&["copilot", "userPromptSubmitted"], &closed).wait_with_output().unwrap());
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, err.as_str(), &answer["decision"]), (Some(0), "", &json!("block")));
+    has(answer["reason"].as_str().unwrap(), &["the debugger does not answer"]);
+    refuses(place.hook(&["copilot", "preToolUse"], &closed).wait_with_output().unwrap());
     // One that nobody listens at.
     drop(place.listen());
     assert_eq!(said(&place.hook(&["codex"], &[]).wait_with_output().unwrap()), passes);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::hooks::{Agent, CLAUDE, CODEX, GEMINI, OPENCODE};
+use crate::drivers::{Agent, CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE};
 use crate::model::{Model, Request, Turn};
 use crate::support::{agents, has, lacks, until};
 use crate::{World, went};
@@ -60,6 +60,7 @@ impl Desk {
             pairs.chain(agent.env.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect();
         env.insert("ANTHROPIC_BASE_URL".into(), model.url());
         env.insert("GOOGLE_GEMINI_BASE_URL".into(), model.url());
+        env.insert("COPILOT_PROVIDER_BASE_URL".into(), model.url());
         let mut theirs = BTreeMap::new();
         files(&world.home, &mut theirs);
         files(&world.project, &mut theirs);
@@ -298,7 +299,7 @@ fn ended(agent: &'static Agent) {
     let place = format!("tool:{}", tool(agent));
     has(&desk.run(&["--break", &place]), &["stopped: breakpoint ", "echo one > one.txt"]);
     let (code, text) = desk.ask(&["cancel", "--run", "--reason", "enough", "--wait", "80s"]);
-    if agent.name == "codex" {
+    if ["codex", "copilot"].contains(&agent.name) {
         assert_ne!(code, 0);
         // As the table in docs/agents.md has it.
         has(
@@ -371,4 +372,4 @@ macro_rules! for_each_agent {
     )*};
 }
 
-for_each_agent! { claude_code CLAUDE codex CODEX gemini_cli GEMINI opencode OPENCODE }
+for_each_agent! { claude_code CLAUDE codex CODEX copilot COPILOT gemini_cli GEMINI opencode OPENCODE }

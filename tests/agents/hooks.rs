@@ -8,87 +8,13 @@ use std::process::Command;
 
 use bugeye::agent::gate::{Answer, Ask, Point};
 use bugeye::agent::launch::{self, Prepared, Wish};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::drivers::{Agent, CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE};
 use crate::model::{Model, Request, Turn};
 use crate::support::{agents, has, lacks};
 use crate::tap::{Hooks, TOKEN, abort, deny, edit, inject, once, synthesize};
-use crate::{SETTINGS_OF_CODEX, Went, World, went};
-
-/// How a test drives one of them.
-pub struct Agent {
-    pub name: &'static str,
-    /// Its shell, and what that takes.
-    pub shell: &'static str,
-    pub input: fn(&str) -> Value,
-    pub words: &'static [&'static str],
-    pub env: &'static [(&'static str, &'static str)],
-    /// What the user has set, in the home and in the project.
-    pub settings: fn(&World, &Model),
-}
-
-pub const CLAUDE: Agent = Agent {
-    name: "claude",
-    shell: "Bash",
-    input: |command| json!({"command": command, "description": "a test"}),
-    words: &["-p", "Say hello.", "--allowedTools", "Bash"],
-    env: &[
-        ("ANTHROPIC_API_KEY", "none"),
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        ("DISABLE_AUTOUPDATER", "1"),
-    ],
-    settings: |_, _| {},
-};
-
-pub const CODEX: Agent = Agent {
-    name: "codex",
-    shell: "exec_command",
-    input: |command| json!({"cmd": command}),
-    words: &["exec", "--skip-git-repo-check", "Say hello."],
-    env: &[("TEST_KEY", "none")],
-    settings: |world, model| {
-        let text = SETTINGS_OF_CODEX.replace("URL", &model.url()).replace("read-only", "danger-full-access");
-        fs::create_dir_all(world.home.join(".codex")).unwrap();
-        fs::write(world.home.join(".codex/config.toml"), text).unwrap();
-    },
-};
-
-pub const GEMINI: Agent = Agent {
-    name: "gemini",
-    shell: "run_shell_command",
-    input: |command| json!({"command": command, "description": "a test"}),
-    words: &["-p", "Say hello.", "-m", "gemini-2.5-pro", "--approval-mode", "yolo"],
-    env: &[("GEMINI_API_KEY", "none"), ("GEMINI_CLI_TRUST_WORKSPACE", "true")],
-    settings: |world, _| {
-        let settings = json!({"privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}});
-        fs::create_dir_all(world.home.join(".gemini")).unwrap();
-        fs::write(world.home.join(".gemini/settings.json"), settings.to_string()).unwrap();
-    },
-};
-
-pub const OPENCODE: Agent = Agent {
-    name: "opencode",
-    shell: "bash",
-    input: |command| json!({"command": command, "description": "a test"}),
-    words: &["run", "--model", "test/none", "Say hello."],
-    env: &[
-        ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
-        ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
-        // With plugins it waits for packages that it fetches beside, and goes on without them.
-        ("npm_config_offline", "true"),
-    ],
-    settings: |world, model| {
-        let options = json!({"baseURL": format!("{}/v1", model.url()), "apiKey": "none"});
-        let test = json!({"npm": "@ai-sdk/openai-compatible", "name": "Test", "options": options,
-            "models": {"none": {"name": "none", "tool_call": true}}});
-        // OpenCode adds the schema where it is not named.
-        let config = json!({"$schema": "https://opencode.ai/config.json", "provider": {"test": test}, "permission": {"bash": "allow"}, "share": "disabled",
-            "plugin": ["./mine.js"]});
-        let mine = "import fs from 'node:fs'\nexport const Mine = async () => { fs.writeFileSync('mine.txt', ''); return {} }\n";
-        fs::write(world.project.join("mine.js"), mine).unwrap();
-        fs::write(world.project.join("opencode.json"), config.to_string()).unwrap();
-    },
-};
+use crate::{Went, World, went};
 
 /// One run, with what the model and the debugger saw.
 struct Run {
@@ -130,6 +56,7 @@ impl Agent {
         // The upstream is the user's to name; the model tap of this test is the same server, at another path.
         env.insert("ANTHROPIC_BASE_URL".into(), model.url());
         env.insert("GOOGLE_GEMINI_BASE_URL".into(), model.url());
+        env.insert("COPILOT_PROVIDER_BASE_URL".into(), model.url());
         let env: Vec<(String, String)> = env.into_iter().collect();
         let program = agents::program(self.name).display().to_string();
         let words: Vec<String> = std::iter::once(program).chain(words.iter().map(|word| (*word).into())).collect();
@@ -215,7 +142,12 @@ fn let_through(agent: &Agent, points: &[Point], kinds: &[&str]) {
     has(&after.value.to_string(), &["heard-42"]);
     assert_eq!((after.ok, after.thread.as_str(), &before.name), (Some(true), "main", &after.name));
     assert_eq!(before.span, after.span);
-    assert_eq!(run.kinds(), kinds);
+    let mut heard = run.kinds();
+    if agent.name == "copilot" {
+        // It calls the hook of the prompt beside that of its start.
+        heard.sort_by_key(|kind| kinds.iter().position(|known| known == kind));
+    }
+    assert_eq!(heard, kinds);
     let attached = run.hooks.heard().attached.clone();
     assert_eq!(attached.len(), 1, "{attached:?}");
     assert_eq!(attached[0]["agent"], agent.name);
@@ -273,6 +205,9 @@ fn goes_on(agent: &Agent) {
     assert_eq!(requests.len(), 3);
     has(&requests[2].text(), &["[debugger] and now the other half"]);
     has(&run.went.output, &["Done again."]);
+    // It is the same turn. Gemini CLI begins another with the message.
+    let prompts = run.points().iter().filter(|point| **point == BeforePrompt).count();
+    assert_eq!(prompts, if agent.name == "gemini" { 2 } else { 1 }, "{}", agent.name);
 }
 
 /// No model call follows.
@@ -288,11 +223,13 @@ use Point::{AfterTool, BeforeModel, BeforePrompt, BeforeStop, BeforeTool};
 
 /// A user's own settings stay in force.
 #[test]
-fn plugins_of_the_user_s_stay_with_ours() {
-    let run = OPENCODE.run("echo hello", |_| Answer::default());
-    run.ended_well();
-    assert!(run.world.project.join("mine.txt").exists());
-    assert!(run.points().contains(&BeforeTool));
+fn plugins_and_hooks_of_the_user_s_stay_with_ours() {
+    for agent in [&COPILOT, &OPENCODE] {
+        let run = agent.run("echo hello", |_| Answer::default());
+        run.ended_well();
+        assert!(run.world.project.join("mine.txt").exists());
+        assert!(run.points().contains(&BeforeTool));
+    }
 }
 
 #[test]
@@ -305,6 +242,13 @@ fn claude_code_is_asked_at_each_point() {
 fn codex_is_asked_at_each_point() {
     let points = [BeforePrompt, BeforeModel, BeforeTool, AfterTool, BeforeModel, BeforeStop];
     let_through(&CODEX, &points, &["session.start", "input.user", "session.end"]);
+}
+
+/// It has no hook before its model calls.
+#[test]
+fn copilot_is_asked_at_each_point() {
+    let points = [BeforePrompt, BeforeTool, AfterTool, BeforeStop];
+    let_through(&COPILOT, &points, &["session.start", "input.user", "session.end"]);
 }
 
 #[test]
@@ -321,28 +265,28 @@ fn opencode_is_asked_at_each_point() {
 
 #[test]
 fn a_tool_is_cancelled_and_the_model_reads_why() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
         cancelled(agent);
     }
 }
 
 #[test]
 fn an_edited_command_runs_in_the_place_of_the_model_s() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
         edited(agent);
     }
 }
 
 #[test]
 fn an_output_is_replaced() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
         replaced(agent);
     }
 }
 
 #[test]
 fn a_message_is_put_in_after_a_tool() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
         injected(agent, AfterTool, 1);
     }
 }
@@ -356,14 +300,14 @@ fn a_message_is_put_in_before_a_model_call() {
 
 #[test]
 fn a_message_goes_with_the_prompt() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
         injected(agent, BeforePrompt, 0);
     }
 }
 
 #[test]
 fn a_turn_that_would_end_goes_on_with_a_message() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI] {
         goes_on(agent);
     }
 }
@@ -377,7 +321,7 @@ fn a_run_is_ended_before_a_tool() {
 
 #[test]
 fn a_run_is_ended_before_its_first_model_call() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
         halted(agent, BeforePrompt, 0);
     }
 }
@@ -396,6 +340,14 @@ fn gemini_cli_takes_an_answer_in_the_model_s_place() {
     has(&run.went.output, &["Said by the debugger."]);
 }
 
+#[test]
+fn copilot_takes_another_prompt() {
+    let run = COPILOT.run("echo hello", once(BeforePrompt, edit(json!("Say good-bye."))));
+    let text = run.ended_well()[0].text();
+    has(&text, &["Say good-bye."]);
+    lacks(&text, &["Say hello."]);
+}
+
 /// Codex has no such power: what a hook says there is not heard, and so it is not said.
 #[test]
 fn codex_is_told_nothing_where_it_does_not_listen() {
@@ -404,22 +356,28 @@ fn codex_is_told_nothing_where_it_does_not_listen() {
         assert_eq!(run.ended_well().len(), 2);
         lacks(&run.requests()[1].text(), &["[debugger]"]);
     }
-    // Where a run can't be ended, the tool is refused.
-    let run = CODEX.run("echo ran > ran.txt", once(BeforeTool, abort("[debugger] that is enough")));
-    has(&run.answer(), &["[debugger] that is enough"]);
-    assert!(!run.world.project.join("ran.txt").exists());
+}
+
+#[test]
+fn where_a_run_can_not_be_ended_the_tool_is_refused() {
+    for agent in [&CODEX, &COPILOT] {
+        let run = agent.run("echo ran > ran.txt", once(BeforeTool, abort("[debugger] that is enough")));
+        has(&run.answer(), &["[debugger] that is enough"]);
+        assert!(!run.world.project.join("ran.txt").exists());
+    }
 }
 
 /// Whether a tool may run stays the user's to say.
 #[test]
-fn an_edit_gives_claude_code_no_permission() {
-    let command = "echo ran > ran.txt";
-    let turns = [Turn::call("Bash", (CLAUDE.input)(command)), Turn::text("All done.")];
-    let same = |ask: &Ask| if ask.point == BeforeTool { edit(ask.value.clone()) } else { Answer::default() };
-    let run = CLAUDE.run_with(Model::scripted(turns), &["-p", "Say hello."], same);
-    assert!(run.ended_well()[1].answers()[0].is_error);
-    assert!(!run.world.project.join("ran.txt").exists());
-    assert!(run.kinds().contains(&"permission.request".to_string()), "{:?}", run.kinds());
+fn an_edit_gives_no_permission() {
+    for (agent, said) in [(&CLAUDE, "needs approval"), (&COPILOT, "Permission denied")] {
+        let turns = [Turn::call(agent.shell, (agent.input)("echo ran > ran.txt")), Turn::text("All done.")];
+        let same = |ask: &Ask| if ask.point == BeforeTool { edit(ask.value.clone()) } else { Answer::default() };
+        let run = agent.run_with(Model::scripted(turns), &["-p", "Say hello."], same);
+        has(&run.answer(), &[said]);
+        assert!(!run.world.project.join("ran.txt").exists());
+        assert!(run.kinds().contains(&"permission.request".to_string()), "{:?}", run.kinds());
+    }
 }
 
 /// Settings on the command line, as a text and as a file, keep their hooks and all else.
@@ -490,7 +448,7 @@ fn codex_asks_its_own_provider_through_the_tap() {
 /// Two tools at once are two questions, and one before the model is asked again.
 #[test]
 fn tools_at_once_are_asked_about_each() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
         let call =
             |name: &str| crate::model::Call { tool: agent.shell.into(), input: (agent.input)(&format!("echo {name}")) };
         let model = Model::scripted([Turn::Calls(vec![call("one"), call("two")]), Turn::text("All done.")]);
@@ -506,7 +464,8 @@ fn tools_at_once_are_asked_about_each() {
         let ran = answers.iter().filter(|answer| answer.text.contains("one")).count();
         assert_eq!((refused, ran), (1, 1), "{answers:?}");
         let count = |point| run.points().iter().filter(|asked| **asked == point).count();
-        assert_eq!((count(BeforeTool), count(BeforeModel)), (2, 2), "{}: {:?}", agent.name, run.points());
+        let before_model = if agent.name == "copilot" { 0 } else { 2 };
+        assert_eq!((count(BeforeTool), count(BeforeModel)), (2, before_model), "{}: {:?}", agent.name, run.points());
     }
 }
 
@@ -515,8 +474,11 @@ fn tools_at_once_are_asked_about_each() {
 fn a_sub_agent_is_another_thread() {
     let claude = json!({"description": "a test", "prompt": "Say hello.", "subagent_type": "general-purpose"});
     let opencode = json!({"description": "a test", "prompt": "Say hello.", "subagent_type": "general"});
-    for (agent, tool, input) in [(&CLAUDE, "Agent", claude), (&OPENCODE, "task", opencode)] {
-        let kind = input["subagent_type"].clone();
+    let copilot = json!({"description": "a test", "prompt": "Say hello.", "agent_type": "general-purpose", "name": "one",
+        "mode": "sync"});
+    for (agent, tool, input) in [(&CLAUDE, "Agent", claude), (&COPILOT, "task", copilot), (&OPENCODE, "task", opencode)]
+    {
+        let kind = input.get("subagent_type").unwrap_or(&input["agent_type"]).clone();
         let turns = [
             Turn::call(tool, input),
             Turn::call(agent.shell, (agent.input)("echo from-below")),
@@ -543,8 +505,8 @@ fn a_sub_agent_is_another_thread() {
 /// It waits as long as it is held, at each place where it can be.
 #[test]
 fn an_agent_waits_while_it_is_held() {
-    for agent in [&CLAUDE, &CODEX, &GEMINI, &OPENCODE] {
-        for point in [BeforeModel, BeforeTool] {
+    for agent in [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &OPENCODE] {
+        for point in [if agent.name == "copilot" { BeforePrompt } else { BeforeModel }, BeforeTool] {
             let held = std::sync::Mutex::new(None);
             let hold = move |ask: &Ask| {
                 let mut held = held.lock().unwrap();

@@ -17,6 +17,7 @@ mod support;
 mod carrier;
 mod debugged;
 mod dialects;
+mod drivers;
 mod hooks;
 mod model;
 mod tap;
@@ -104,6 +105,8 @@ impl World {
         let mut command = Command::new(agents::program(name));
         command.current_dir(&self.project).env_clear().env("PATH", path).env("HOME", &self.home);
         command.env("BUGEYE_HOME", self.bug.home()).env("TMPDIR", &self.home);
+        // Copilot unpacks itself where it finds nothing: 235 MB, once for all tests.
+        command.env("COPILOT_PKG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("copilot"));
         // Whatever it has to say to others than the model, it says to the model.
         for proxy in ["HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"] {
             command.env(proxy, model.url()).env("NO_PROXY", "127.0.0.1");

@@ -11,8 +11,16 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use super::until;
 
 /// What agents set for what they run: a person's shell has none of these.
-const MARKS: [&str; 7] =
-    ["AI_AGENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE"];
+const MARKS: [&str; 8] = [
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CODEX_SANDBOX",
+    "CODEX_THREAD_ID",
+    "COPILOT_CLI",
+    "CURSOR_AGENT",
+    "GEMINI_CLI",
+    "OPENCODE",
+];
 
 pub struct Terminal {
     pub child: Child,

@@ -207,8 +207,10 @@ fn what_is_told_has_the_names_of_a_record() {
     ] {
         assert_eq!(told("opencode", json!({"event": "session.error", "error": error})), json!({"message": said}));
     }
-    let failed = json!({"hook_event_name": "errorOccurred", "error": {"message": "busy", "name": "E"}});
+    let failed = json!({"hook_event_name": "errorOccurred", "errorContext": "model_call", "error": {"message": "busy", "name": "E"}});
     assert_eq!(told("copilot", failed), json!({"message": "busy"}));
+    let spawned = json!({"hook_event_name": "subagentStart", "agentId": "a1", "agentType": "explore"});
+    assert_eq!(told("copilot", spawned), json!({"type": "explore"}));
 }
 
 #[test]
@@ -348,21 +350,61 @@ fn cursor_is_told_what_it_takes() {
     assert_eq!(says("cursor", &after, edit(json!("other"))), json!({}), "only the output of MCP tools");
 }
 
+/// As they come from the real one, with the event that the command line names.
 #[test]
-fn copilot_s_events_are_known_by_what_they_say() {
-    let before = json!({"timestamp": 1, "cwd": "/p", "toolName": "bash", "toolArgs": "{\"command\":\"ls\"}"});
+fn copilot_is_told_what_it_takes() {
+    let input = |event: &str, more: Json| {
+        let mut input = json!({"hook_event_name": event, "sessionId": "s", "timestamp": 1, "cwd": "/p"});
+        input.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        input
+    };
+    let start = put("copilot", input("sessionStart", json!({"source": "new", "initialPrompt": "hi"})), &[]);
+    assert_eq!(start.attached, [json!({"cwd": "/p", "agent": "copilot", "session": "s"})]);
+    let prompt = input("userPromptSubmitted", json!({"prompt": "hi"}));
+    let block = json!({"decision": "block", "reason": "[debugger] no"});
+    assert_eq!(says("copilot", &prompt, deny()), block);
+    assert_eq!(says("copilot", &prompt, abort())["decision"], "block");
+    assert_eq!(says("copilot", &prompt, edit(json!("bye"))), json!({"modifiedPrompt": "bye"}));
+    assert_eq!(says("copilot", &prompt, inject()), json!({"additionalContext": "[debugger] more"}));
+    // What keeps a turn from its end is no prompt of the user's.
+    let more = put("copilot", input("userPromptSubmitted", json!({"prompt": "[debugger] more"})), &[deny()]);
+    assert_eq!((more.asks.len(), more.notes.len(), more.said), (0, 0, json!({})));
+
+    let before = input("preToolUse", json!({"toolName": "bash", "toolArgs": {"command": "ls"}}));
     let ask = &put("copilot", before.clone(), &[]).asks[0];
-    assert_eq!((ask.point, &ask.value), (Point::BeforeTool, &json!({"command": "ls"})));
+    assert_eq!(
+        (ask.point, &ask.value, ask.name.as_deref()),
+        (Point::BeforeTool, &json!({"command": "ls"}), Some("bash"))
+    );
     let said = json!({"permissionDecision": "deny", "permissionDecisionReason": "[debugger] no"});
     assert_eq!(says("copilot", &before, deny()), said);
+    // A run can't be ended there; the tool is refused.
+    assert_eq!(says("copilot", &before, abort())["permissionDecision"], "deny");
     assert_eq!(says("copilot", &before, edit(json!({"command": "pwd"}))), json!({"modifiedArgs": {"command": "pwd"}}));
     let result = json!({"resultType": "success", "textResultForLlm": "a"});
-    let after = json!({"toolName": "bash", "toolArgs": {"command": "ls"}, "toolResult": result});
+    let ran = json!({"toolName": "bash", "toolArgs": {"command": "ls"}, "toolResult": result, "error": "e"});
+    let after = input("postToolUse", ran.clone());
     assert_eq!(put("copilot", after.clone(), &[]).asks[0].ok, Some(true));
-    assert_eq!(says("copilot", &after, edit(json!("b")))["modifiedResult"]["textResultForLlm"], "b");
-    let stop = json!({"hook_event_name": "agentStop"});
-    assert_eq!(says("copilot", &stop, inject()), json!({"decision": "block", "reason": "[debugger] more"}));
-    // In the form of Claude's.
-    let before = claude("PreToolUse", bash());
-    assert_eq!(says("copilot", &before, deny())["hookSpecificOutput"]["permissionDecision"], "deny");
+    let said = json!({"modifiedResult": {"resultType": "success", "textResultForLlm": "b"}});
+    assert_eq!(says("copilot", &after, edit(json!("b"))), said);
+    assert_eq!(says("copilot", &after, edit(said["modifiedResult"].clone())), said);
+    assert_eq!(says("copilot", &after, abort()), json!({}));
+    let failed = input("postToolUseFailure", ran);
+    let ask = &put("copilot", failed.clone(), &[]).asks[0];
+    assert_eq!((ask.ok, &ask.value), (Some(false), &json!("e")));
+    assert_eq!(says("copilot", &failed, edit(json!("b"))), json!({}));
+
+    let more = json!({"decision": "block", "reason": "[debugger] more"});
+    assert_eq!(says("copilot", &input("agentStop", json!({})), inject()), more);
+    let sub = json!({"agentId": "a1", "agentType": "explore", "response": "found"});
+    assert!(put("copilot", input("agentStop", sub.clone()), &[]).asks.is_empty(), "it says so with the next");
+    let left = put("copilot", input("subagentStop", sub.clone()), &[]);
+    assert_eq!((left.asks[0].thread.as_str(), &left.asks[0].value), ("a1", &json!("found")));
+    assert_eq!((left.notes[0].kind.as_str(), left.notes[0].thread.as_str()), ("agent.exit", "a1"));
+    let held = put("copilot", input("subagentStop", sub), &[inject()]);
+    assert_eq!((held.notes.len(), held.said), (0, more));
+    let asked = json!({"notification_type": "permission_prompt", "message": "m", "title": "t"});
+    assert_eq!(put("copilot", input("Notification", asked), &[]).notes[0].kind, "permission.request");
+    let failed = input("errorOccurred", json!({"errorContext": "system", "error": {"message": "m"}}));
+    assert_eq!(put("copilot", failed, &[]).notes[0].kind, "error");
 }

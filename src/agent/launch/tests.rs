@@ -69,6 +69,7 @@ fn an_agent_is_known_by_the_name_of_its_program() {
     assert_eq!(agent(&["/usr/bin/codex"]), Some(("codex", 1)));
     assert_eq!(agent(&["npx", "-y", "@google/gemini-cli@0.61.0", "-p", "x"]), Some(("gemini", 3)));
     assert_eq!(agent(&["node", "/x/node_modules/.bin/opencode", "run"]), Some(("opencode", 2)));
+    assert_eq!(agent(&["npx", "@github/copilot", "-p", "x"]), Some(("copilot", 2)));
     assert_eq!(agent(&["python3", "claude.py"]), None);
     assert_eq!(agent(&["node", "agent.js", "claude-like"]), None);
     // A word for another program is no agent.
@@ -358,4 +359,36 @@ fn words_for_a_shell_stay_words() {
     assert_eq!(shell_word("/usr/bin/bugeye"), "/usr/bin/bugeye");
     assert_eq!(shell_word("/a b/it's"), r"'/a b/it'\''s'");
     assert_eq!(shell_word(""), "''");
+}
+
+#[test]
+fn copilot_gets_a_plugin_and_the_address_of_a_provider_of_the_user_s() {
+    let address = "COPILOT_PROVIDER_BASE_URL";
+    let world = World::new().set(address, "http://mine.test/v1/").set("COPILOT_PROVIDER_TRANSPORT", "websockets");
+    let prepared = world.prepare(&["copilot", "-p", "x"]);
+    let folder = world.root.path().join("private/copilot-plugin").display().to_string();
+    assert_eq!(prepared.words, ["copilot", "--plugin-dir", &folder, "-p", "x"]);
+    assert_eq!(prepared.upstreams["copilot"], "http://mine.test/v1");
+    assert_eq!(prepared.env[address], "http://127.0.0.1:7/s/t/copilot");
+    assert_eq!(prepared.env["COPILOT_PROVIDER_TRANSPORT"], "http");
+    assert!(prepared.notes.is_empty(), "{:?}", prepared.notes);
+    assert_eq!(world.written("copilot-plugin/plugin.json")["hooks"], "hooks.json");
+    let hooks = world.written("copilot-plugin/hooks.json")["hooks"].clone();
+    let command = "'/opt/my tools/bugeye' hook copilot preToolUse";
+    let hook = json!([{"type": "command", "bash": command, "cwd": "/", "timeoutSec": 86_400}]);
+    assert_eq!(hooks["preToolUse"], hook);
+    // What goes wrong with a model call is told once.
+    assert!(hooks.get("errorOccurred").is_none());
+    // With a login of GitHub's.
+    for world in [World::new(), World::new().set(address, "http://mine.test").set("COPILOT_PROVIDER_GHES_HOST", "h")] {
+        let prepared = world.prepare(&["copilot"]);
+        assert!(prepared.notes[0].contains("past the model tap"), "{:?}", prepared.notes);
+        assert!(prepared.upstreams.is_empty() && !prepared.env.contains_key(address));
+        assert!(world.written("copilot-plugin/hooks.json")["hooks"].get("errorOccurred").is_some());
+        assert!(world.prepare_with(&["copilot"], None).notes.is_empty());
+    }
+    for url in ["http://a.test", "http://a.test/openai", "http://a.test/openai/v1"] {
+        let world = World::new().set(address, url).set("COPILOT_PROVIDER_TYPE", "azure");
+        assert_eq!(world.prepare(&["copilot"]).upstreams["copilot"], "http://a.test", "{url}");
+    }
 }

@@ -114,7 +114,7 @@ fn without_dates(line: &str) -> String {
     out.join(" ")
 }
 
-/// `2026-11-16` and `11/16/2026`.
+/// `2026-11-16`, with a time or without, and `11/16/2026`.
 fn plain_dates(word: &str) -> String {
     let bytes = word.as_bytes();
     let digits = |from: usize, count: usize| {
@@ -130,7 +130,7 @@ fn plain_dates(word: &str) -> String {
         let length = if inside {
             0
         } else if iso(b'-') || iso(b'/') {
-            10
+            10 + time(&bytes[at + 10..])
         } else {
             slashed(&bytes[at..])
         };
@@ -144,6 +144,13 @@ fn plain_dates(word: &str) -> String {
         }
     }
     out
+}
+
+/// The length of the time of a date, as in `2026-11-16T17:16:19.718+00:00`, that begins here.
+fn time(bytes: &[u8]) -> usize {
+    let follows = bytes.first() == Some(&b'T') && bytes.get(1).is_some_and(u8::is_ascii_digit);
+    let is_of_it = |byte: &&u8| byte.is_ascii_digit() || b"T:.+-Z".contains(byte);
+    if follows { bytes.iter().take_while(is_of_it).count() } else { 0 }
 }
 
 /// The length of a date such as `11/16/2026` that begins here.
@@ -189,6 +196,8 @@ mod tests {
         assert_eq!(told(&a, &longer), Some((None, Some("three".into()))));
         let dates = |text: &str| without_dates(text);
         assert_eq!(dates("on 11/16/2026."), "on <date>.");
+        assert_eq!(dates("<now>2026-11-16T17:16:19.718+00:00</now>"), "<now><date></now>");
+        assert_eq!(dates("2026-11-16Tx"), "<date>Tx");
         assert_eq!(dates("may 3 of them"), "may 3 of them");
         assert_eq!(dates("Chunk ID: 2af53c and commit 2af53c"), "Chunk ID: <id> and commit 2af53c");
         assert_eq!(dates("12026-11-16 v1/2/3"), "12026-11-16 v1/2/3");

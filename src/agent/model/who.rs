@@ -20,6 +20,9 @@ const ASIDES: [&str; 3] = ["auxiliary", "side_reply", "compaction"];
 /// How agents that are known call themselves.
 const AGENTS: [&str; 4] = ["claude-cli", "codex", "geminicli", "opencode"];
 
+/// Clients that many programs use: they are not who asks.
+const CLIENTS: [&str; 2] = ["OpenAI", "Anthropic"];
+
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty())
 }
@@ -84,6 +87,7 @@ pub fn is_aside(headers: &HeaderMap, dialect: Dialect, body: &Json, conversation
 #[must_use]
 pub fn about(headers: &HeaderMap) -> Json {
     let agent = header(headers, "user-agent").and_then(|agent| agent.split([' ', '(']).next());
+    let agent = agent.filter(|agent| !CLIENTS.iter().any(|client| agent.starts_with(client)));
     let (name, version) = agent.map_or((None, None), |agent| match agent.split_once('/') {
         Some((name, version)) => (Some(name), Some(version)),
         None => (Some(agent), None),
@@ -116,6 +120,13 @@ mod tests {
         assert_eq!(of(&[("thread-id", "t"), ("x-codex-parent-thread-id", "p")]), "t");
         assert_eq!(of(&[("x-session-id", "s")]), "main");
         assert_eq!(of(&[("x-session-id", "s"), ("x-parent-session-id", "p")]), "s");
+    }
+
+    #[test]
+    fn an_agent_is_not_called_as_the_client_that_it_uses() {
+        let of = |agent: &'static str| about(&headers(&[("user-agent", agent)]));
+        assert_eq!(of("codex_exec/0.166.0 (x)"), json!({"agent": "codex_exec", "version": "0.166.0", "session": null}));
+        assert_eq!(of("OpenAI/JS 5.20.1"), json!({"agent": null, "version": null, "session": null}));
     }
 
     #[test]
