@@ -57,10 +57,17 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn new(tap: Arc<Tap>, asked: Asked, dialect: Dialect, raw: Bytes, mut body: Json, thread: String) -> Self {
+    pub fn new(
+        tap: Arc<Tap>,
+        asked: Asked,
+        dialect: Dialect,
+        raw: Bytes,
+        mut body: Json,
+        parts: Vec<Part>,
+        thread: String,
+    ) -> Self {
         let query = asked.query.as_deref().unwrap_or_default();
         let streams = dialect.streams(&asked.path, query, &body);
-        let parts = tap.state().parts(&thread, dialect, &body);
         let params = parts::params(dialect, &body);
         let bytes = raw.len();
         let mut sent = raw;
