@@ -164,7 +164,7 @@ fn main_thread() -> String {
 }
 
 /// A tap tells what it saw. `kind` is an event's type, as `docs/agents.md` has them; the broker learns from those it
-/// knows, and records all.
+/// knows, and records all but `model.calls`, which goes ahead of a `model.response`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Note {
     #[serde(rename = "event")]

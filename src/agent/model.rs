@@ -22,6 +22,7 @@ pub mod price;
 mod record;
 pub mod reply;
 mod rerun;
+mod skim;
 mod tap;
 mod upstream;
 mod who;

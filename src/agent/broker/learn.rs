@@ -119,6 +119,8 @@ impl Broker {
                 }
                 put(&mut data, "iteration", json!(about.iteration + u64::from(counts)));
             }
+            // Told ahead of the answer's end, and again with it: no event of its own.
+            "model.calls" if tap == Tap::Model => return self.state.threads[thread].names.extend(names(&data)),
             "model.response" => {
                 let usage: Usage =
                     data.get("usage").cloned().and_then(|u| serde_json::from_value(u).ok()).unwrap_or_default();
@@ -147,9 +149,7 @@ impl Broker {
                     let said = text("text").filter(|text| !text.is_empty());
                     let calls = data.get("tool_calls").and_then(Json::as_array).cloned().unwrap_or_default();
                     let about = &mut self.state.threads[thread];
-                    let name =
-                        |call: &Json| Some((call["id"].as_str()?.to_string(), call["name"].as_str()?.to_string()));
-                    about.names = calls.iter().filter_map(name).collect();
+                    about.names = names(&data).collect();
                     about.last_usage = Some(usage);
                     if data.get("cut").is_none() {
                         about.asked = None;
@@ -257,6 +257,12 @@ impl Broker {
 /// Told of a question beside the loop.
 fn is_aside(data: &Json) -> bool {
     data.get("aside").and_then(Json::as_bool) == Some(true)
+}
+
+/// What the model calls the tools of its answer, by the ids of its calls.
+fn names(data: &Json) -> impl Iterator<Item = (String, String)> {
+    let calls = data.get("tool_calls").and_then(Json::as_array).into_iter().flatten();
+    calls.filter_map(|call| Some((call["id"].as_str()?.to_string(), call["name"].as_str()?.to_string())))
 }
 
 fn put(data: &mut Json, name: &str, value: Json) {

@@ -295,6 +295,16 @@ fn a_question_that_was_decided_meanwhile_is_answered_when_it_comes_again() {
 }
 
 #[test]
+fn a_tool_goes_by_the_model_s_name_before_the_answer_has_ended() {
+    let mut desk = Desk::with(&["tool:exec_command"]);
+    let data = json!({ "tool_calls": [{ "id": "c1", "name": "exec_command" }] });
+    desk.broker.note(Tap::Model, Note { kind: "model.calls".into(), thread: "main".into(), span: None, data });
+    assert!(desk.broker.take_effects().is_empty(), "it is no event");
+    desk.ask_by(Tap::Hook, tool("Bash", "c1"));
+    assert_eq!(desk.stops(), ["function breakpoint 1"]);
+}
+
+#[test]
 fn answers_that_nobody_fetches_are_not_kept_for_ever() {
     let mut desk = Desk::with(&["model"]);
     for number in 0..200 {

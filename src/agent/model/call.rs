@@ -57,10 +57,18 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn new(tap: Arc<Tap>, asked: Asked, dialect: Dialect, raw: Bytes, mut body: Json, thread: String) -> Self {
+    /// `read`: the content of the request, and its parts.
+    pub fn new(
+        tap: Arc<Tap>,
+        asked: Asked,
+        dialect: Dialect,
+        raw: Bytes,
+        read: (Json, Vec<Part>),
+        thread: String,
+    ) -> Self {
+        let (mut body, parts) = read;
         let query = asked.query.as_deref().unwrap_or_default();
         let streams = dialect.streams(&asked.path, query, &body);
-        let parts = tap.state().parts(&thread, dialect, &body);
         let params = parts::params(dialect, &body);
         let bytes = raw.len();
         let mut sent = raw;

@@ -42,6 +42,8 @@ pub struct Copy {
     status: Option<u16>,
     kind: String,
     reader: Option<Reader>,
+    /// How many calls of tools were named.
+    named: usize,
     raw: Vec<u8>,
     /// All that came, kept or not.
     bytes: u64,
@@ -65,6 +67,7 @@ impl Copy {
             status: None,
             kind,
             reader: None,
+            named: 0,
             raw: Vec::new(),
             bytes: 0,
             is_done: false,
@@ -83,6 +86,13 @@ impl Copy {
         self.bytes += bytes.len() as u64;
         if let Some(reader) = &mut self.reader {
             reader.push(bytes);
+            // Some agents run a tool before the answer has ended; by what name the model calls it is to be known by then.
+            let new = &reader.calls()[self.named..];
+            if !new.is_empty() && !self.about.aside {
+                let calls: Vec<Json> = new.iter().map(|call| json!({"id": call.id, "name": call.name})).collect();
+                self.tap.note("model.calls", &self.about.thread, &self.about.span, json!({"tool_calls": calls}));
+            }
+            self.named = reader.calls().len();
         }
         let room = if self.tap.keeps() { LONGEST } else { SAID };
         let fits = bytes.len().min(room.saturating_sub(self.raw.len()));

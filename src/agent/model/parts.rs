@@ -3,12 +3,15 @@
 //! They are what the record keeps, once each; what tells a request put again from a new one; and what two runs are compared
 //! by. Marks for the vendor's cache are left out: clients move them from call to call.
 
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
+use hyper::body::Bytes;
 use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
 
 use super::dialect::Dialect;
+use super::skim::Skim;
 
 pub type Hash = [u8; 32];
 
@@ -38,20 +41,17 @@ impl Kind {
     }
 }
 
-/// A part, and the hash of its bytes.
+/// A part, and the hash of its bytes as they are kept.
 #[derive(Debug, Clone)]
 pub struct Part {
     pub kind: Kind,
     pub hash: Hash,
     value: Arc<Json>,
+    /// As the client wrote it.
+    raw: Bytes,
 }
 
 impl Part {
-    fn new(kind: Kind, value: &Json) -> Self {
-        let hash = Sha256::digest(written(value)).into();
-        Self { kind, hash, value: Arc::new(value.clone()) }
-    }
-
     /// As it is hashed and kept.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
@@ -64,29 +64,74 @@ const HEADER: &str = "x-anthropic-billing-header";
 /// The longest parameter that an event tells in full.
 const LONG: usize = 512;
 
-/// The parts of a request, in the order: system, tools, messages. A client sends its whole history each time: what was at
-/// its place in the request `before` too is not written and hashed again.
+/// Reads a request: its content and its parts, in the order: system, tools, messages. What was at its place in the request
+/// `before` too is neither read nor hashed again. None: it is not the JSON of an object.
 #[must_use]
-pub fn of(dialect: Dialect, body: &Json, before: &[Part]) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut each = |kind: Kind, value: &Json| {
-        let items = match value {
-            Json::Null => &[],
-            Json::Array(items) => &items[..],
-            one => std::slice::from_ref(one),
-        };
-        let mut known = before.iter().filter(|part| part.kind == kind);
-        parts.extend(items.iter().filter(|item| !is_header(item)).map(|item| match known.next() {
-            Some(part) if is_same(&part.value, item) => part.clone(),
-            _ => Part::new(kind, item),
-        }));
-    };
-    if let Some(system) = dialect.system() {
-        each(Kind::System, &body[system]);
+pub fn read(dialect: Dialect, raw: &Bytes, before: &[Part]) -> Option<(Json, Vec<Part>)> {
+    let mut lists = [
+        (Kind::System, dialect.system(), Vec::new()),
+        (Kind::Tool, Some("tools"), Vec::new()),
+        (Kind::Message, Some(dialect.history()), Vec::new()),
+    ];
+    let mut skim = Skim::new(raw);
+    let mut body = Map::new();
+    let mut sign = skim.sign().filter(|sign| *sign == b'{')?;
+    if skim.peek()? == b'}' {
+        sign = skim.sign()?;
     }
-    each(Kind::Tool, &body["tools"]);
-    each(Kind::Message, &body[dialect.history()]);
-    parts
+    while sign != b'}' {
+        let name: String = skim.value()?;
+        skim.sign().filter(|sign| *sign == b':')?;
+        let value = match lists.iter_mut().find(|(_, member, _)| *member == Some(name.as_str())) {
+            Some((kind, _, parts)) => {
+                // Where a member is there twice, the last one counts.
+                parts.clear();
+                list(&mut skim, *kind, before, parts)?
+            }
+            None => skim.value()?,
+        };
+        body.insert(name, value);
+        sign = skim.sign().filter(|sign| [b',', b'}'].contains(sign))?;
+    }
+    let parts = lists.into_iter().flat_map(|(_, _, parts)| parts).collect();
+    skim.peek().is_none().then_some((Json::Object(body), parts))
+}
+
+/// Reads a list of parts, or one that stands alone.
+fn list(skim: &mut Skim<'_>, kind: Kind, before: &[Part], parts: &mut Vec<Part>) -> Option<Json> {
+    let known: Vec<&Part> = before.iter().filter(|part| part.kind == kind).collect();
+    if skim.peek()? != b'[' {
+        let value = item(skim, kind, &known, parts)?;
+        if value.is_null() {
+            parts.clear();
+        }
+        return Some(value);
+    }
+    let mut items = Vec::new();
+    let mut sign = skim.sign()?;
+    if skim.peek()? == b']' {
+        sign = skim.sign()?;
+    }
+    while sign != b']' {
+        items.push(item(skim, kind, &known, parts)?);
+        sign = skim.sign().filter(|sign| [b',', b']'].contains(sign))?;
+    }
+    Some(Json::Array(items))
+}
+
+fn item(skim: &mut Skim<'_>, kind: Kind, known: &[&Part], parts: &mut Vec<Part>) -> Option<Json> {
+    let known = known.get(parts.len());
+    if let Some((part, raw)) = known.and_then(|part| Some((*part, skim.passes(&part.raw)?))) {
+        parts.push(Part { raw, ..part.clone() });
+        return Some(Json::clone(&part.value));
+    }
+    let (value, raw) = skim.item()?;
+    if !is_header(&value) {
+        let same = known.filter(|part| is_same(&part.value, &value));
+        let hash = same.map_or_else(|| hashed(&value), |part| part.hash);
+        parts.push(Part { kind, hash, value: Arc::new(value.clone()), raw });
+    }
+    Some(value)
 }
 
 fn is_header(block: &Json) -> bool {
@@ -148,44 +193,44 @@ fn is_same(one: &Json, other: &Json) -> bool {
 
 fn written(value: &Json) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
-    write(value, &mut bytes);
+    // Writing to memory does not fail.
+    let _ = write(value, &mut bytes);
     bytes
 }
 
-/// Writes a value without marks for caches.
-fn write(value: &Json, out: &mut Vec<u8>) {
-    match value {
-        Json::Object(object) => {
-            out.push(b'{');
-            let mut first = true;
-            for (name, member) in members(object) {
-                if !std::mem::take(&mut first) {
-                    out.push(b',');
-                }
-                text(name, out);
-                out.push(b':');
-                write(member, out);
-            }
-            out.push(b'}');
-        }
-        Json::Array(items) => {
-            out.push(b'[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
-                write(item, out);
-            }
-            out.push(b']');
-        }
-        Json::String(said) => text(said, out),
-        plain => out.extend_from_slice(plain.to_string().as_bytes()),
-    }
+/// The hash of a value as it is written, which is never there as a whole.
+fn hashed(value: &Json) -> Hash {
+    let mut hash = Sha256::new();
+    let mut out = BufWriter::new(&mut hash);
+    // Nor does hashing.
+    let _ = write(value, &mut out).and_then(|()| out.flush());
+    drop(out);
+    hash.finalize().into()
 }
 
-fn text(text: &str, out: &mut Vec<u8>) {
-    // Writing to memory does not fail.
-    let _ = serde_json::to_writer(out, text);
+/// Writes a value without marks for caches.
+fn write(value: &Json, out: &mut impl Write) -> io::Result<()> {
+    match value {
+        Json::Object(object) => {
+            let mut sign: &[u8] = b"{";
+            for (name, member) in members(object) {
+                out.write_all(std::mem::replace(&mut sign, b","))?;
+                serde_json::to_writer(&mut *out, name)?;
+                out.write_all(b":")?;
+                write(member, out)?;
+            }
+            out.write_all(if sign == b"{" { b"{}" } else { b"}" })
+        }
+        Json::Array(items) => {
+            let mut sign: &[u8] = b"[";
+            for item in items {
+                out.write_all(std::mem::replace(&mut sign, b","))?;
+                write(item, out)?;
+            }
+            out.write_all(if sign == b"[" { b"[]" } else { b"]" })
+        }
+        plain => Ok(serde_json::to_writer(out, plain)?),
+    }
 }
 
 #[must_use]
@@ -199,8 +244,56 @@ mod tests {
 
     use super::*;
 
-    fn hashed(body: &Json) -> Hash {
+    /// The parts of a request, which is read as it is written.
+    fn of(dialect: Dialect, body: &Json, before: &[Part]) -> Vec<Part> {
+        let (read, parts) = read(dialect, &body.to_string().into(), before).unwrap();
+        assert_eq!((&read, read.to_string()), (body, body.to_string()));
+        parts
+    }
+
+    fn sum(body: &Json) -> Hash {
         hash(&of(Dialect::Messages, body, &[]), body["model"].as_str())
+    }
+
+    #[test]
+    fn a_request_is_read_as_any_json() {
+        let known =
+            of(Dialect::Messages, &json!({"system": "s", "tools": [1, {"a": 1}], "messages": [{"n": 1}, "m"]}), &[]);
+        for text in [
+            "{}",
+            " {\n} ",
+            r#"{"messages": [], "tools": null, "system": "s"}"#,
+            " { \"system\"\t:\r\n\"s\" , \"messages\" : [ {\"n\": 1} , \"m\", {\"n\":1} ] }\n",
+            r#"{"tools":[12,{"a":1}],"messages":[{"n":1},"m"],"max":1.50,"stream":true}"#,
+            r#"{"messages":[{"n":1},"mm"],"messages":[{"n":2}],"a":1,"a":2}"#,
+            r#"{"messages":{"n":1},"system":[{"text":"x-anthropic-billing-header"},"s"],"\u0061\n":"\u00fc"}"#,
+            "",
+            "{",
+            "[]",
+            "1",
+            "{}}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{,"a":1}"#,
+            r#"{"a" 1}"#,
+            r#"{1:1}"#,
+            r#"{"messages":[1,]}"#,
+            r#"{"messages":[,1]}"#,
+            r#"{"messages":[{"n":1}"#,
+            r#"{"messages":[{"n":1}{"n":1}]}"#,
+            r#"{"messages":[{"n":1}}"#,
+            r#"{"messages":["m}"#,
+            r#"{"tools":[1 2]}"#,
+            r#"{"system":"s"x}"#,
+            r#"{"a":1} 2"#,
+        ] {
+            let plain = serde_json::from_str::<Json>(text).ok().filter(Json::is_object);
+            for before in [&[][..], &known] {
+                let body = read(Dialect::Messages, &text.into(), before).map(|(body, _)| body);
+                assert_eq!(body.as_ref().map(Json::to_string), plain.as_ref().map(Json::to_string), "{text}");
+            }
+        }
     }
 
     #[test]
@@ -214,12 +307,12 @@ mod tests {
         again["metadata"]["user_id"] = json!("b");
         again["system"][0]["text"] = json!("x-anthropic-billing-header: cch=2");
         again["messages"][0]["content"][0].as_object_mut().unwrap().remove("cache_control");
-        assert_eq!(hashed(&one), hashed(&again));
+        assert_eq!(sum(&one), sum(&again));
         again["messages"][0]["content"][0]["text"] = json!("hi");
-        assert_ne!(hashed(&one), hashed(&again));
+        assert_ne!(sum(&one), sum(&again));
         let mut other = one.clone();
         other["model"] = json!("n");
-        assert_ne!(hashed(&one), hashed(&other));
+        assert_ne!(sum(&one), sum(&other));
     }
 
     #[test]
@@ -227,6 +320,7 @@ mod tests {
         let message = json!({"role": "user", "content": [{"a": [1, 2.5, null, true, "ü\n\"\\"], "b": {}}, []]});
         let parts = of(Dialect::Chat, &json!({"messages": [message]}), &[]);
         assert_eq!(serde_json::from_slice::<Json>(&parts[0].bytes()).unwrap(), message);
+        assert_eq!(parts[0].hash, Hash::from(Sha256::digest(message.to_string())));
     }
 
     #[test]

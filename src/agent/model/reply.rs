@@ -191,6 +191,12 @@ impl Reader {
         }
     }
 
+    /// The calls of tools so far; their inputs may not be there yet.
+    #[must_use]
+    pub fn calls(&self) -> &[Call] {
+        &self.building.reply.tool_calls
+    }
+
     /// What was answered. `whole`: there was nothing more to come.
     #[must_use]
     pub fn done(mut self, whole: bool) -> Reply {

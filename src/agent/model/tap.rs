@@ -112,14 +112,14 @@ impl Asked {
 const REMEMBERED: usize = 16;
 
 impl State {
-    /// The parts of a thread's request, which are remembered for the next.
-    pub fn parts(&mut self, thread: &str, dialect: Dialect, body: &Json) -> Vec<Part> {
-        let parts = parts::of(dialect, body, self.parts.get(thread).map_or(&[], Vec::as_slice));
+    /// Reads a thread's request; its parts are remembered for the next. None: it can't be read.
+    pub fn read(&mut self, thread: &str, dialect: Dialect, raw: &Bytes) -> Option<(Json, Vec<Part>)> {
+        let (body, parts) = parts::read(dialect, raw, self.parts.get(thread).map_or(&[], Vec::as_slice))?;
         if self.parts.len() >= REMEMBERED && !self.parts.contains_key(thread) {
             self.parts.clear();
         }
         self.parts.insert(thread.to_string(), parts.clone());
-        parts
+        Some((body, parts))
     }
 }
 
@@ -194,9 +194,10 @@ impl Tap {
             // Nobody is there to be told.
             Err(_) => return refusal(StatusCode::BAD_REQUEST, "the request broke off\n"),
         };
-        match serde_json::from_slice::<Json>(&raw) {
-            Ok(body) if body.is_object() => Call::new(self, asked, dialect, raw, body, thread.to_string()).run().await,
-            _ => {
+        let known = self.state().read(thread, dialect, &raw);
+        match known {
+            Some(read) => Call::new(self, asked, dialect, raw, read, thread.to_string()).run().await,
+            None => {
                 self.unread(asked, dialect, "the request is not the JSON of a model call", Sent::Whole(Some(raw))).await
             }
         }
