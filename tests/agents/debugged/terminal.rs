@@ -106,6 +106,16 @@ fn codex() {
 }
 
 #[test]
+fn copilot() {
+    let known = |desk: &Desk| {
+        let known = json!({"trustedFolders": [desk.world.project]});
+        fs::write(desk.world.home.join(".copilot/config.json"), known.to_string()).unwrap();
+    };
+    let words = &["--allow-all-tools"];
+    Seat { agent: &COPILOT, words, known, ready: "❯", anew: "/clear", leave: "/exit" }.taken();
+}
+
+#[test]
 fn gemini_cli() {
     let known = |desk: &Desk| {
         let settings = json!({"privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false},
