@@ -74,7 +74,9 @@ fn arguments(command: &clap::Command) -> Vec<&clap::Arg> {
 }
 
 fn value_names(argument: &clap::Arg) -> Vec<String> {
-    argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect()
+    let takes = argument.get_num_args().is_none_or(|count| count.takes_values());
+    let names = argument.get_value_names().filter(|_| takes).unwrap_or_default();
+    names.iter().map(ToString::to_string).collect()
 }
 
 fn command(page: &mut String, entry: &Entry) {

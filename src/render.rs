@@ -147,6 +147,12 @@ pub fn cut(text: &str, limit: usize) -> (&str, usize) {
 /// So much of a command stands in a line about it.
 pub const MAX_COMMAND: usize = 60;
 
+/// A command in a line about it.
+#[must_use]
+pub fn command(words: &[String]) -> String {
+    beginning(&command_within(words, MAX_COMMAND).join(" "), MAX_COMMAND)
+}
+
 /// The text, or its beginning and `…`.
 #[must_use]
 pub fn beginning(text: &str, limit: usize) -> String {
@@ -166,8 +172,9 @@ pub fn command_within(words: &[String], limit: usize) -> Vec<String> {
         if length <= limit {
             break;
         }
-        let name = word.rsplit_once('/').map(|(_, name)| format!("…/{name}"));
-        if let Some(name) = name.filter(|name| word.starts_with('/') && name.len() < word.len()) {
+        let is_path = word.starts_with('/') && !word.contains(char::is_whitespace);
+        let name = word.trim_end_matches('/').rsplit_once('/').map(|(_, name)| format!("…/{name}"));
+        if let Some(name) = name.filter(|name| is_path && name.len() < word.len()) {
             length -= word.chars().count().saturating_sub(name.chars().count());
             *word = name;
         }
@@ -187,6 +194,9 @@ mod tests {
         assert_eq!(within("python3 /home/me/a.py /tmp/b", 27), "python3 …/a.py /tmp/b");
         assert_eq!(within("python3 /home/me/a.py /tmp/b", 20), "python3 …/a.py …/b");
         assert_eq!(within("cat a/b/c.txt and/or /x", 3), "cat a/b/c.txt and/or /x");
+        assert_eq!(within("ls /srv/app/data/", 3), "ls …/data");
+        let prompt = words("claude -p").into_iter().chain(["/review src/a.rs of mine".into()]).collect::<Vec<_>>();
+        assert_eq!(command_within(&prompt, 3), prompt);
         assert_eq!((beginning("abc", 3), beginning("abcd", 3)), ("abc".into(), "abc…".into()));
     }
 

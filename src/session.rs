@@ -77,8 +77,8 @@ struct Standing {
     thread: i64,
     frame: u32,
     condition_failed: Option<String>,
-    /// The thread that stopped, and where it is in its functions.
-    stack: Option<(i64, Vec<logpoints::Place>)>,
+    /// Where the thread stands that stopped.
+    stood: Option<logpoints::Stood>,
     /// The report is complete, for those who ask later.
     report: Option<Box<Stop>>,
 }
@@ -412,6 +412,7 @@ impl Session {
             Pending::Raw(op) => self.on_raw(op, result),
             Pending::Exception(op) => self.on_exception_info(op, result),
             Pending::Entry(thread) => self.on_entry_frame(thread, result),
+            Pending::Depth(resumed) => self.on_depth(resumed, result),
             Pending::Log(index) => self.on_log_value(index, result),
             Pending::GoOn(thread) => self.on_gone_on(thread, result),
             Pending::Reason(epoch) => self.on_reason(epoch, result),

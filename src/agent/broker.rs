@@ -192,6 +192,11 @@ impl Broker {
             (self.met_model_tap && price::of(model, &self.prices).is_none()).then(|| (model.to_string(), true))
         };
         let (model, tapped) = self.state.unpriced.clone().or_else(known)?;
+        if self.state.cost.is_some() {
+            return Some(format!(
+                "no price is known for {model}: what it costs is not counted, what the others cost is"
+            ));
+        }
         let why = if tapped {
             format!(
                 "no price is known for {model}, so what it costs is not counted and can't stop the agent; set its price in \

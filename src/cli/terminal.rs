@@ -74,7 +74,7 @@ impl Lent {
 
     /// Waits for the agent's end, which may come after its session's, and makes the terminal what it was.
     pub fn take_back(self, answer: &Result<Answer, Failure>) {
-        while lock(&self.agent).is_some_and(|agent| platform::start_time(agent.pid) == Some(agent.start)) {
+        while now(&self.agent).is_some() {
             std::thread::sleep(LOOK);
         }
         let _ = rustix::termios::tcsetattr(io::stdin(), OptionalActions::Drain, &self.modes);
@@ -92,14 +92,20 @@ fn lock(agent: &Mutex<Option<Process>>) -> std::sync::MutexGuard<'_, Option<Proc
     agent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The agent as it is now, if it still is.
+fn now(agent: &Mutex<Option<Process>>) -> Option<Process> {
+    let known = (*lock(agent))?;
+    platform::process(known.pid).filter(|now| now.start == known.start && now.state != 'Z')
+}
+
 async fn passed_on(agent: &Mutex<Option<Process>>, cancel: &dyn Fn()) -> io::Result<()> {
     let (mut resized, mut interrupted) = (signal(SignalKind::window_change())?, signal(SignalKind::interrupt())?);
     let (mut quit, mut ended) = (signal(SignalKind::quit())?, signal(SignalKind::terminate())?);
     let mut hung_up = signal(SignalKind::hangup())?;
     let mut suspended = signal(SignalKind::from_raw(Signal::TSTP.as_raw()))?;
-    let send = |signal| match lock(agent).and_then(|agent| Pid::from_raw(i32::try_from(agent.pid).ok()?)) {
+    let send = |signal| match now(agent).and_then(|agent| Pid::from_raw(i32::try_from(agent.pid).ok()?)) {
         Some(group) => drop(rustix::process::kill_process_group(group, signal)),
-        None if signal != Signal::WINCH => cancel(),
+        None if signal != Signal::WINCH && lock(agent).is_none() => cancel(),
         None => {}
     };
     let mut look = tokio::time::interval(LOOK);
@@ -115,8 +121,7 @@ async fn passed_on(agent: &Mutex<Option<Process>>, cancel: &dyn Fn()) -> io::Res
                 std::process::exit(129);
             }
             _ = look.tick() => {
-                let is_suspended = |agent: Process| platform::process(agent.pid).is_some_and(|now| now.state == 'T');
-                if lock(agent).is_some_and(is_suspended) {
+                if now(agent).is_some_and(|agent| agent.state == 'T') {
                     // The shell takes over here, until it brings this process back to the foreground.
                     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
                     // It need not reach this thread first.

@@ -132,13 +132,21 @@ fn understood(line: &[u8]) -> io::Result<Reply> {
     }
 }
 
+/// An event that says by itself which one it is.
+#[derive(serde::Deserialize)]
+struct Named {
+    hook_event_name: Option<serde::de::IgnoredAny>,
+}
+
 /// One line. The event is checked and passed on as it is: JSON has no line ends that could not be spaces.
 fn request(agent: &str, event: Option<&str>, token: &str, input: &str) -> io::Result<String> {
     let input = input.trim();
     serde_json::from_str::<serde::de::IgnoredAny>(input).map_err(io::Error::other)?;
+    // What a tool is given may have such a member too.
+    let is_named = || serde_json::from_str::<Named>(input).is_ok_and(|named| named.hook_event_name.is_some());
+    let unnamed = event.filter(|_| input.starts_with('{') && !is_named());
     let mut input = input.replace(['\n', '\r'], " ");
-    let named = event.filter(|_| input.starts_with('{') && !input.contains("\"hook_event_name\""));
-    if let Some(event) = named {
+    if let Some(event) = unnamed {
         let comma = if input[1..].trim_start().starts_with('}') { "" } else { "," };
         input.insert_str(1, &format!("\"hook_event_name\":{}{comma}", quoted(event)));
     }
@@ -191,6 +199,8 @@ mod tests {
     fn a_named_event_keeps_its_name_and_what_is_no_json_is_not_sent() {
         let line = request("copilot", Some("a"), "t", r#"{"hook_event_name":"b"}"#).unwrap();
         assert!(line.contains(r#""input":{"hook_event_name":"b"}"#), "{line}");
+        let inner = request("copilot", Some("a"), "t", r#"{"toolArgs":{"hook_event_name":"b"}}"#).unwrap();
+        assert!(inner.contains(r#""input":{"hook_event_name":"a","toolArgs""#), "{inner}");
         assert!(request("copilot", Some("a"), "t", "{ }").unwrap().contains(r#"{"hook_event_name":"a" }"#));
         for bad in ["", "no", "{}}", "{},\"x\":{}"] {
             assert!(request("claude", None, "t", bad).is_err(), "{bad}");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Command, Done, Group};
 use crate::failure::Failure;
 use crate::hub::Context;
-use crate::render::{MAX_COMMAND, Page, Render, beginning, command_within, quoted};
+use crate::render::{Page, Render, command, quoted};
 use crate::store::named::named;
 use crate::store::prune::{self, Limits, Outcome, in_words};
 
@@ -54,8 +54,7 @@ impl Render for Pruned {
         let outcome = &self.outcome;
         let would = if self.dry_run { "would be " } else { "" };
         for removed in outcome.removed.iter().take(SHOWN) {
-            let command = beginning(&command_within(&removed.command, MAX_COMMAND).join(" "), MAX_COMMAND);
-            let command = quoted(&command);
+            let command = quoted(&command(&removed.command));
             page.line(format!("{}: {command}, {}", quoted(&removed.id), in_words(removed.bytes)));
         }
         if outcome.removed.len() > SHOWN {

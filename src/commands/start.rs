@@ -35,6 +35,9 @@ pub struct Start {
 /// Says what an agent does at a gate when its debugger is gone.
 const FAIL: &str = "BUGEYE_AGENT_FAIL";
 
+/// How long an agent takes to be a process.
+const BEGINNING: Duration = Duration::from_millis(500);
+
 /// What to start, and how.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchArgs {
@@ -245,10 +248,12 @@ impl LaunchArgs {
 pub async fn launch(cx: &Context, blueprint: Blueprint, run: Option<Wait>, view: View) -> Result<Report, Failure> {
     let hub = cx.hub.clone();
     let lent = blueprint.lent;
-    // Time to begin, or to fail.
-    let run = run.map(|wait| if lent { Wait { limit: Duration::from_millis(500), ..wait } } else { wait });
+    let run = run.map(|wait| if lent { Wait { limit: Duration::ZERO, ..wait } } else { wait });
     let (live, answer) = hub.launch(cx, blueprint, run).await?;
     if lent {
+        if run.is_some() {
+            has_begun(cx, &live, view).await?;
+        }
         return at_terminal(cx, &live, view).await;
     }
     let table = hub.wishes(&live.project);
@@ -272,6 +277,17 @@ pub async fn launch(cx: &Context, blueprint: Blueprint, run: Option<Wait>, view:
     }
     report.notes.extend(live.notes.iter().cloned());
     Ok(report)
+}
+
+/// Gives an agent the time to begin, or to fail.
+async fn has_begun(cx: &Context, live: &Live, view: View) -> Result<(), Failure> {
+    let answer = live.handle.ask(Op::Await(Wait { limit: BEGINNING, view })).await;
+    let pid = live.handle.snapshot.borrow().pid;
+    if let (Err(failure), None) = (answer, pid) {
+        cx.hub.end(live, false).await;
+        return Err(failure);
+    }
+    Ok(())
 }
 
 /// Tells whoever lent an agent their terminal which process has it, and waits for its end: so long they can't have it.

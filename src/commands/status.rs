@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::hub::{Context, Live};
 use crate::model::{Ending, Reason, SessionState};
 use crate::platform;
-use crate::render::{MAX_COMMAND, Page, Render, beginning, command_within, quoted};
+use crate::render::{MAX_COMMAND, Page, Render, beginning, command, command_within, quoted};
 use crate::store::replay::Moment;
 use crate::store::write::now_ms;
 
@@ -92,7 +92,7 @@ impl Controller {
 pub(super) fn command_line(words: &[String], adapter: &str) -> String {
     let mut words = words.to_vec();
     if adapter != AGENT.id {
-        return beginning(&command_within(&words, MAX_COMMAND).join(" "), MAX_COMMAND);
+        return command(&words);
     }
     if let Some(program) = words.first_mut() {
         *program = program.rsplit('/').next().unwrap_or(program).to_string();

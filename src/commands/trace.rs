@@ -247,6 +247,9 @@ impl Trace {
         if launch.core.is_some() {
             return Err(Failure::usage("a core file can't run, so there is nothing to trace"));
         }
+        if launch.terminal.is_some() {
+            return Err(Failure::usage("--terminal is for `run` and `start`"));
+        }
         let alone = launch.program.is_some() || !launch.args.is_empty() || launch.config.is_some();
         if !alone && (launch.stdin.is_some() || launch.cwd.is_some() || !launch.env.is_empty()) {
             return Err(Failure::usage("--stdin, --cwd and --env are for a program that is started: name it"));

@@ -225,7 +225,9 @@ impl Session {
                 let stack = read::<types::StackTraceBody>(&body);
                 if gather.is_stop() {
                     if let Some(standing) = &mut self.standing {
-                        standing.stack = Some((gather.thread, super::logpoints::places(&stack)));
+                        let asked = gather.look.frames.max(gather.frame.saturating_add(1)).saturating_add(1);
+                        let asked = usize::try_from(asked).unwrap_or(usize::MAX);
+                        standing.stood = super::logpoints::Stood::new(gather.thread, &stack, asked);
                     }
                     self.stack = Some(Stack { epoch: gather.epoch, thread: gather.thread, body });
                 }

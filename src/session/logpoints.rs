@@ -1,16 +1,19 @@
 //! Log breakpoints: the program stops, the values are asked for, the line is written, the program goes on.
 
+use std::cmp::Ordering;
+
 use serde_json::{Value as Json, json};
 
-use super::{Effect, Pending, Resume, Session, Stream};
+use super::{Effect, OpId, Pending, Resume, Session, Stream, Wait};
 use crate::dap::types::{self, StoppedBody, read};
+use crate::model::Breakpoint;
 use crate::render::cut;
 
 /// Characters of a value in a message.
 const MAX_VALUE: usize = 40_000;
 
-/// Frames that are looked at to find where a step began.
-const DEEPEST: usize = 200;
+/// Frames that are looked at to tell how deep a step is.
+pub(super) const DEEPEST: usize = 1000;
 
 /// A log breakpoint was hit: its values are on their way.
 #[derive(Debug)]
@@ -26,18 +29,43 @@ pub(super) struct Logging {
     rest: Rest,
 }
 
-/// A step, and where it began: the functions and lines, the innermost first.
+/// A step, and where it began.
 #[derive(Debug)]
 pub(super) struct Step {
     how: Resume,
-    thread: i64,
-    from: Vec<Place>,
+    from: Stood,
 }
 
-pub(super) type Place = (String, Option<i64>);
+/// A resume that waits for something to be known.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Resumed {
+    pub op: OpId,
+    pub how: Resume,
+    pub thread: Option<i64>,
+    /// The thread that is looked at.
+    pub of: i64,
+    pub wait: Wait,
+}
 
-pub(super) fn places(stack: &types::StackTraceBody) -> Vec<Place> {
-    stack.stack_frames.iter().map(|frame| (frame.name.clone(), frame.line)).collect()
+/// Where a thread stands.
+#[derive(Debug, Clone)]
+pub(super) struct Stood {
+    thread: i64,
+    function: String,
+    line: Option<i64>,
+    /// How many functions deep, as far as was looked.
+    depth: usize,
+    /// It was looked far enough.
+    whole: bool,
+}
+
+impl Stood {
+    /// By the innermost frames of a thread, of which so many were asked for.
+    pub(super) fn new(thread: i64, stack: &types::StackTraceBody, asked: usize) -> Option<Self> {
+        let (top, depth) = (stack.stack_frames.first()?, stack.stack_frames.len());
+        let whole = depth < asked || asked >= DEEPEST;
+        Some(Self { thread, function: top.name.clone(), line: top.line, depth: depth.min(DEEPEST), whole })
+    }
 }
 
 /// What is left of a step where the program stands now.
@@ -54,22 +82,15 @@ enum Rest {
 }
 
 impl Step {
-    /// Its callers wait for it at the lines that they called it from.
-    fn rest(&self, now: &[Place]) -> Rest {
-        let same = |callers: &[Place], now: &[Place]| callers.iter().zip(now).all(|(one, other)| one == other);
-        let (Some((function, line)), Some((begun, begun_line))) = (now.first(), self.from.first()) else {
-            return Rest::Unknown;
-        };
-        let callers = &self.from[1..];
-        let is_back = |(at, place): (usize, &Place)| place.0 == *begun && same(callers, &now[at + 1..]);
-        let returned =
-            callers.split_first().is_some_and(|((caller, _), outer)| caller == function && same(outer, &now[1..]));
-        match now.iter().enumerate().position(is_back) {
-            _ if self.how == Resume::Step || returned => Rest::Over,
-            Some(0) if self.how == Resume::Next && line != begun_line => Rest::Over,
-            Some(0) => Rest::Again,
-            Some(_) => Rest::Return,
-            None => Rest::Unknown,
+    fn rest(&self, now: &Stood) -> Rest {
+        match now.depth.cmp(&self.from.depth) {
+            _ if self.how == Resume::Step => Rest::Over,
+            Ordering::Less => Rest::Over,
+            Ordering::Equal if now.function == self.from.function => match self.how {
+                Resume::Next if now.line != self.from.line => Rest::Over,
+                _ => Rest::Again,
+            },
+            _ => Rest::Return,
         }
     }
 }
@@ -84,22 +105,45 @@ pub(super) enum Piece {
 impl Session {
     /// A step that is about to be made, where it is known how it ends.
     pub(super) fn step_from_here(&self, how: &Resume, thread: i64) -> Option<Step> {
+        let from = self.standing.as_ref()?.stood.as_ref().filter(|stood| stood.thread == thread)?;
         // An agent's own adapter keeps the step by itself.
         let known = matches!(how, Resume::Next | Resume::Step | Resume::Finish) && !self.adapter.quirks.agents;
-        let (of, from) = self.standing.as_ref()?.stack.as_ref()?;
-        (known && *of == thread).then(|| Step { how: how.clone(), thread, from: from.clone() })
+        (known && (from.whole || *how == Resume::Step)).then(|| Step { how: how.clone(), from: from.clone() })
+    }
+
+    /// Whether it is to be found out first how deep a step begins: something may interrupt it that stops nobody.
+    pub(super) fn wants_depth(&self, how: &Resume, thread: i64) -> bool {
+        let interrupts = |wish: &Breakpoint| wish.log.is_some() || wish.hits.is_some() || wish.thread.is_some();
+        let stood = self.standing.as_ref().and_then(|standing| standing.stood.as_ref());
+        matches!(how, Resume::Next | Resume::Finish)
+            && stood.is_some_and(|stood| stood.thread == thread && !stood.whole)
+            && self.wishes.iter().any(|wish| wish.enabled && interrupts(wish))
+    }
+
+    /// It is known, or never will be: the step is made.
+    pub(super) fn on_depth(&mut self, resumed: Resumed, result: Result<Json, String>) {
+        let Resumed { op, how, thread, of, wait } = resumed;
+        let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
+        if let Some(standing) = &mut self.standing {
+            standing.stood = Stood::new(of, &stack, DEEPEST);
+        }
+        self.resume(op, how, thread, wait);
     }
 
     /// Whether this is the thread of a step under way, whose end may fall together with a stop that nobody is told of.
     pub(super) fn steps_in(&self, thread: Option<i64>) -> bool {
-        self.stepping && self.step.as_ref().is_some_and(|step| Some(step.thread) == thread)
+        self.is_stepping() && self.step.as_ref().is_some_and(|step| Some(step.from.thread) == thread)
+    }
+
+    /// Whether a step is under way that is to go on when something has interrupted it.
+    pub(super) fn is_stepping(&self) -> bool {
+        self.stepping && self.step.is_some()
     }
 
     /// Writes these lines, and goes on; also without any, where a step may end.
     pub(super) fn log(&mut self, body: StoppedBody, lines: Vec<(u32, Vec<Piece>)>, stops_too: bool) {
         let thread = body.thread_id.unwrap_or(1);
-        let step = self.step.as_ref().filter(|_| self.steps_in(Some(thread)));
-        let levels = if step.is_some() { DEEPEST } else { 1 };
+        let levels = if self.steps_in(Some(thread)) { DEEPEST } else { 1 };
         self.logging = Some(Logging { thread, frame: None, lines, open: 1, body, stops_too, rest: Rest::Unknown });
         let arguments = json!({ "threadId": thread, "startFrame": 0, "levels": levels });
         self.request("stackTrace", arguments, Pending::Log(usize::MAX), self.limits.inspect);
@@ -112,8 +156,9 @@ impl Session {
         if index == usize::MAX {
             let stack: types::StackTraceBody = result.map(|body| read(&body)).unwrap_or_default();
             logging.frame = stack.stack_frames.first().map(|frame| frame.id);
-            let step = self.step.as_ref().filter(|step| stepping && step.thread == logging.thread);
-            logging.rest = step.map_or(Rest::Unknown, |step| step.rest(&places(&stack)));
+            let step = self.step.as_ref().filter(|step| stepping && step.from.thread == logging.thread);
+            let rest = step.and_then(|step| Some(step.rest(&Stood::new(logging.thread, &stack, DEEPEST)?)));
+            logging.rest = rest.unwrap_or(Rest::Unknown);
             let frame = logging.frame;
             let wanted: Vec<String> = values(&mut logging.lines).map(|(expression, _)| expression.clone()).collect();
             logging.open += wanted.len();
@@ -170,7 +215,7 @@ impl Session {
 
     /// Lets the program go on without telling anyone that it stopped, and the step under way with it.
     fn go_on_stepping(&mut self, rest: Rest, body: StoppedBody, thread: i64) {
-        let step = self.step.as_ref().filter(|_| self.stepping).map(|step| (step.thread, step.how.clone()));
+        let step = self.step.as_ref().filter(|_| self.stepping).map(|step| (step.from.thread, step.how.clone()));
         let quirks = &self.adapter.quirks;
         match (rest, step) {
             (Rest::Over, _) => {
@@ -186,7 +231,9 @@ impl Session {
                 self.returning = true;
                 self.go_on_by("stepOut", thread);
             }
-            (_, Some((stepper, _))) if stepper != thread && !quirks.keeps_step => {
+            (_, Some((stepper, _)))
+                if stepper != thread && !quirks.keeps_step && body.all_threads_stopped != Some(false) =>
+            {
                 self.log(StoppedBody { thread_id: Some(stepper), ..body }, Vec::new(), false);
             }
             _ => self.go_on(Some(thread)),

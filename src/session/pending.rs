@@ -43,6 +43,8 @@ pub(super) enum Pending {
     Exception(OpId),
     /// Where a program that is to stop at its beginning stands.
     Entry(i64),
+    /// How deep a step begins.
+    Depth(super::logpoints::Resumed),
     /// Values of a log breakpoint, at the stop it made.
     Log(usize),
     /// The program is let go on from a stop that nobody is told of.

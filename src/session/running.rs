@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait};
+use super::{Answer, Effect, OpId, Outcome, Pending, Resume, Session, Timer, Wait, logpoints};
 use crate::dap::Message;
 use crate::failure::Failure;
 use crate::model::{Ending, SessionState, Target};
@@ -36,13 +36,20 @@ impl Session {
         }
         let steps = !matches!(how, Resume::Continue | Resume::ReverseContinue);
         let current = self.standing.as_ref().map_or(1, |standing| standing.thread);
-        let mut arguments = json!({ "threadId": thread.unwrap_or(current) });
+        let of = thread.unwrap_or(current);
+        if self.wants_depth(&how, of) {
+            let arguments = json!({ "threadId": of, "startFrame": 0, "levels": logpoints::DEEPEST });
+            let resumed = logpoints::Resumed { op, how, thread, of, wait };
+            self.request("stackTrace", arguments, Pending::Depth(resumed), self.limits.inspect);
+            return;
+        }
+        let mut arguments = json!({ "threadId": of });
         if single {
             arguments["singleThread"] = Json::Bool(true);
         }
         let top = self.standing.as_ref().and_then(|standing| standing.report.as_ref()?.frames.first());
         self.leaving = top.filter(|_| how == Resume::Finish).map(|frame| frame.function.clone());
-        let step = self.step_from_here(&how, thread.unwrap_or(current));
+        let step = self.step_from_here(&how, of);
         let native = native_reverse.map(|reverse| reverse.command(&how));
         let command = match how {
             _ if native.is_some() => "evaluate",

@@ -169,15 +169,12 @@ impl Session {
     /// As [`Session::arrive`], where these wishes are what the stop may be for.
     pub(super) fn arrive_at(&mut self, body: StoppedBody, ids: Vec<u32>) {
         let ids: Vec<u32> = ids.into_iter().filter(|id| self.is_for_thread(*id, body.thread_id)).collect();
-        if std::mem::take(&mut self.returning)
-            && ids.is_empty()
-            && self.steps_in(body.thread_id)
-            && body.reason == "step"
-        {
+        let returned = self.steps_in(body.thread_id) && std::mem::take(&mut self.returning);
+        if returned && ids.is_empty() && body.reason == "step" {
             return self.log(body, Vec::new(), false);
         }
         if (ids.is_empty() && !self.hit_wishes(&body).is_empty()) || self.is_early(&ids) {
-            return match self.steps_in(body.thread_id) {
+            return match self.is_stepping() {
                 true => self.log(body, Vec::new(), false),
                 false => self.go_on(body.thread_id),
             };
@@ -305,7 +302,7 @@ impl Session {
             thread,
             frame: 0,
             condition_failed: None,
-            stack: None,
+            stood: None,
             report: None,
         };
         self.standing = Some(standing);

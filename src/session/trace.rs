@@ -355,7 +355,7 @@ impl Session {
         let reason = Reason::Breakpoint { ids: Vec::new(), hit: 0 };
         let number = self.stops;
         self.standing =
-            Some(Standing { number, reason, thread, frame: 0, condition_failed: None, stack: None, report: None });
+            Some(Standing { number, reason, thread, frame: 0, condition_failed: None, stood: None, report: None });
         self.gather(Purpose::Trace, look);
         true
     }

@@ -128,6 +128,11 @@ impl Budget {
         // A character takes up to two bytes of a reply, or four outside ASCII.
         let fits = self.room / if quoted_text.is_ascii() { 2 } else { 4 };
         let (text, cut) = cut(&quoted_text, usize::try_from(self.chars).unwrap_or(usize::MAX).min(fits));
+        let cut = match kind.as_deref() {
+            // Counted as they can be asked for.
+            Some("text") if cut > 0 => letters(&quoted_text).saturating_sub(letters(text)),
+            _ => cut,
+        };
         let words = node.name.len().min(LONGEST_WORD * 4) + kind.as_ref().map_or(0, String::len);
         self.room = self.room.saturating_sub(in_json(text) + words + FRAMING);
         self.bytes -= i64::try_from(text.len() + node.name.len() + 4).unwrap_or(i64::MAX);
@@ -147,6 +152,22 @@ impl Budget {
     }
 }
 
+/// The letters that a quoted text stands for: an escape is one of them, half an escape is none.
+fn letters(text: &str) -> usize {
+    let mut count = 0;
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        count += match (letter, letter == '\\' && rest.as_str().starts_with('u')) {
+            ('"', _) => 0,
+            (_, true) if rest.as_str().starts_with("u{") => usize::from(rest.any(|letter| letter == '}')),
+            (_, true) => usize::from(rest.nth(4).is_some()),
+            ('\\', false) => usize::from(rest.next().is_some()),
+            _ => 1,
+        };
+    }
+    count
+}
+
 fn word(text: &str) -> String {
     let (shown, left_out) = cut(text, LONGEST_WORD);
     let shown = quoted(shown);
@@ -156,4 +177,17 @@ fn word(text: &str) -> String {
 /// Bytes of a text in JSON.
 fn in_json(text: &str) -> usize {
     text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_counted_as_they_were() {
+        assert_eq!(letters(r#""a\"b\\n\n\u00e9\u{202e}ü""#), 9);
+        for half in [r#""ab"#, r#""ab\"#, r#""ab\u00"#, r#""ab\u{20"#] {
+            assert_eq!(letters(half), 2, "{half}");
+        }
+    }
 }

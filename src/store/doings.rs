@@ -97,6 +97,12 @@ impl<'a> Edit<'a> {
         Some(Self { kind, name: text("name"), id: text("id"), value: data.get("value")?, before: data.get("before")? })
     }
 
+    /// Whether this is what it has changed; calls without ids are told apart by what they had.
+    #[must_use]
+    pub fn is_of(&self, data: &Json) -> bool {
+        editable(self.kind).and_then(|field| data.get(field)) == Some(self.before)
+    }
+
     /// What it was before, in the parts that are others now: `was.command`.
     #[must_use]
     pub fn was(&self) -> Vec<(Arc<str>, String)> {
@@ -113,8 +119,8 @@ impl<'a> Edit<'a> {
 /// What was changed in a record, by the numbers of the events that told it before.
 #[derive(Debug, Default)]
 pub struct Edits {
-    /// The last event of each that could still be changed: its thread, its type, the tool and the call.
-    open: HashMap<(i64, &'static str, Option<String>, Option<String>), u64>,
+    /// The events that could still be changed, and what: by thread, type, tool and call.
+    open: HashMap<(i64, &'static str, Option<String>, Option<String>), Vec<(u64, Json)>>,
     edited: HashMap<u64, Json>,
 }
 
@@ -124,7 +130,8 @@ impl Edits {
         let own = |text: Option<&str>| text.map(ToString::to_string);
         if let Some(edit) = Edit::of(event) {
             let key = (thread, edit.kind, own(edit.name), own(edit.id));
-            if let Some(seq) = self.open.get(&key) {
+            let open = self.open.get(&key).map(Vec::as_slice).unwrap_or_default();
+            if let Some((seq, _)) = open.iter().rfind(|(_, had)| had == edit.before).or(open.last()) {
                 self.edited.insert(*seq, edit.value.clone());
             }
         }
@@ -137,7 +144,8 @@ impl Edits {
             _ => return,
         };
         let text = |name: &str| own(event.data.get(name).and_then(Json::as_str));
-        self.open.insert((thread, kind, text("name"), text("id")), event.seq);
+        let had = editable(kind).and_then(|field| event.data.get(field)).cloned().unwrap_or_default();
+        self.open.entry((thread, kind, text("name"), text("id"))).or_default().push((event.seq, had));
     }
 }
 
@@ -227,6 +235,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// Two calls at once, of an agent that has no ids for them.
+    #[test]
+    fn a_call_without_an_id_is_known_by_what_it_had() {
+        let event = |seq: u64, kind: &str, data: Json| Event {
+            kind: kind.into(),
+            seq,
+            thread: Some(1),
+            data,
+            v: 1,
+            ts: seq,
+            session: String::new(),
+        };
+        let call = |seq, command: &str| event(seq, "tool.call", json!({ "name": "bash", "input": command }));
+        let edit = |seq, before: &str, value: &str| {
+            event(seq, "edited", json!({ "target": "tool_input", "name": "bash", "before": before, "value": value }))
+        };
+        let mut edits = Edits::default();
+        let told = [call(1, "one"), call(2, "two"), edit(3, "one", "three"), edit(4, "one", "four")];
+        told.iter().for_each(|event| edits.note(event));
+        assert_eq!(edits.edited, HashMap::from([(1, json!("four"))]));
+    }
 
     #[test]
     fn a_tool_comes_after_the_answer_that_calls_it_whichever_was_told_first() {

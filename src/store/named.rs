@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::read::{self, Head};
 use crate::failure::Failure;
-use crate::render::{MAX_COMMAND, beginning, command_within, quoted};
+use crate::render::{command, quoted};
 
 /// Records that are offered when the one asked for is not there.
 const OFFERED: usize = 5;
@@ -62,10 +62,7 @@ fn is_from(head: &Head, cwd: &Path) -> bool {
 }
 
 fn offer<'a>(failure: Failure, heads: impl IntoIterator<Item = &'a Head>) -> Failure {
-    let line = |head: &Head| {
-        let words = beginning(&command_within(&head.words, MAX_COMMAND).join(" "), MAX_COMMAND);
-        format!("{}: {}", head.id, quoted(&words))
-    };
+    let line = |head: &Head| format!("{}: {}", head.id, quoted(&command(&head.words)));
     heads.into_iter().take(OFFERED).fold(failure, |failure, head| failure.hint(line(head)))
 }
 

@@ -201,5 +201,12 @@ fn a_long_text_is_shown_whole_or_in_parts_that_fit_together() {
     let answer = by_mcp(&bug, "tool_output").to_string();
     assert!(answer.len() < 110_000, "{}", answer.len());
     has(&answer, &["characters more: bugeye print --full 'tool_output[-"]);
+    // What it is told to ask for begins where that ends.
+    let left: usize = answer.split("tool_output[-").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
+    let shown: String = much.chars().take(much.chars().count() - left).collect();
+    let shown = json!(plain(json!(shown).to_string().trim_end_matches('"'))).to_string();
+    let shown = shown.trim_matches('"');
+    let at = answer.find(shown).unwrap_or_else(|| panic!("{} characters are not there", shown.len()));
+    assert!(shown.len() > 15_000 && answer[at + shown.len()..].find("characters more").unwrap() < 60);
     bug.ok(&["stop"]);
 }

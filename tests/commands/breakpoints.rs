@@ -56,6 +56,28 @@ fn kinds_of_breakpoints_under_debugpy() {
     kinds(&PYTHON);
 }
 
+/// A step out of, or over, a function that calls itself is as deep as it began, whatever is logged on the way.
+#[test]
+fn a_step_in_a_recursion_ends_where_it_began() {
+    let bug = Bug::new("python");
+    let text =
+        "def fact(n):\n    if n < 2:\n        return 1\n    m = fact(n - 1)\n    return n * m\n\nprint(fact(12))\n";
+    let file = bug.write("fact.py", text);
+    let at = |line: u32| format!("{file}:{line}");
+    for (step, n) in [("next", "4"), ("finish", "5")] {
+        bug.ok(&["break", &at(4), "--if", "n == 4"]);
+        assert_eq!(local(&bug.json(&["run", "--", "python3", &file]), "n"), "4");
+        bug.ok(&["unbreak", "--all"]);
+        bug.ok(&["break", &at(2), "--log", "n is {n}"]);
+        bug.ok(&["break", &at(3), "--hits", "9"]);
+        let report = bug.json(&[step]);
+        assert_eq!((report["stop"]["reason"].as_str(), local(&report, "n")), (Some("step"), n.into()), "{report}");
+        assert_eq!(report["output"]["log"], "n is 3\nn is 2\nn is 1\n", "{report}");
+        has(&bug.ok(&["continue"]), &["479001600", "exited: code 0"]);
+        bug.ok(&["unbreak", "--all"]);
+    }
+}
+
 fn words(side: &Side) {
     let bug = side.bug();
     side.table(

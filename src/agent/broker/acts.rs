@@ -57,7 +57,7 @@ impl Broker {
         }
         let had = std::mem::replace(&mut gate.ask.value, value.clone());
         gate.verdict = Verdict::Edit { value: value.clone() };
-        let before = gate.before.get_or_insert(had);
+        let before = gate.before.get_or_insert_with(|| had.clone());
         let target = match path.root.as_str() {
             "input" => "tool_input",
             "output" => "tool_output",
@@ -73,7 +73,8 @@ impl Broker {
         }
         let about = &mut self.state.threads[gate.thread];
         let same = |call: &&mut (Option<String>, String, Json)| {
-            call.0 == gate.ask.span && Some(&call.1) == gate.ask.name.as_ref()
+            // Calls without ids are told apart by what they are given.
+            call.0 == gate.ask.span && Some(&call.1) == gate.ask.name.as_ref() && (call.0.is_some() || call.2 == had)
         };
         if point == Point::BeforeTool
             && let Some(call) = about.calls.iter_mut().rev().find(same)

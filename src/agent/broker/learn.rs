@@ -95,7 +95,10 @@ impl Broker {
         match kind.as_str() {
             "session.start" => {
                 self.learn(&data);
-                if let Some(session) = text("session_id").filter(|_| tap == Tap::Hook && thread == 0) {
+                // Hooks of others are inherited by agents that they start.
+                let agent = self.state.about.get("agent").and_then(Json::as_str);
+                let own = tap == Tap::Hook && thread == 0 && matches!(agent, Some("claude" | "codex"));
+                if let Some(session) = text("session_id").filter(|_| own) {
                     self.state.begins(session);
                 }
             }

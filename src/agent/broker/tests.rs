@@ -153,6 +153,7 @@ fn an_agent_that_begins_anew_stays_the_same_thread() {
         let note = Note { kind: "session.start".into(), thread: "main".into(), span: None, data };
         desk.broker.note(Tap::Hook, note);
     };
+    desk.broker.attached(Tap::Hook, &json!({ "agent": "claude" }));
     begins(&mut desk, "one", "startup");
     desk.ask_by(Tap::Model, model());
     assert_eq!(desk.broker.state.threads[0].conversation.messages.len(), 1);

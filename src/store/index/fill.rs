@@ -271,11 +271,19 @@ impl Reading<'_, '_> {
     /// What was changed before it happened is told as it was done.
     fn edited(&mut self, thread: Option<i64>, edit: Edit<'_>) -> Result<()> {
         let find = "SELECT seq, ts, data FROM _event WHERE session = ?1 AND type = ?2 AND thread IS ?3
-            AND json_extract(data, '$.name') IS ?4 AND json_extract(data, '$.id') IS ?5 ORDER BY seq DESC LIMIT 1";
+            AND json_extract(data, '$.name') IS ?4 AND json_extract(data, '$.id') IS ?5 ORDER BY seq DESC LIMIT 20";
         let asked = params![self.key, edit.kind, thread, edit.name, edit.id];
-        let row =
-            |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?));
-        let Some((seq, ts, data)) = self.pen.connection.query_row(find, asked, row).optional()? else { return Ok(()) };
+        let row = |row: &rusqlite::Row<'_>| {
+            let data: Json = serde_json::from_str(&row.get::<_, String>(2)?).unwrap_or_default();
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, data))
+        };
+        let mut found = self.pen.connection.prepare(find)?;
+        let mut found: Vec<(i64, i64, Json)> = found.query_map(asked, row)?.collect::<Result<_>>()?;
+        let at = found.iter().position(|(_, _, data)| edit.is_of(data)).unwrap_or(0);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let (seq, ts, data) = found.swap_remove(at);
         let event = Event {
             v: 1,
             seq: seq.cast_unsigned(),
@@ -283,7 +291,7 @@ impl Reading<'_, '_> {
             session: String::new(),
             thread,
             kind: edit.kind.into(),
-            data: serde_json::from_str(&data).unwrap_or_default(),
+            data,
         };
         let Some(mut done) = doings::doing(&event, Some(edit.value)) else { return Ok(()) };
         done.values.extend(edit.was());
