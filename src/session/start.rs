@@ -331,6 +331,7 @@ impl Session {
                 | Pending::SetDone(op, _) => ops.push(*op),
                 Pending::Threads(op) | Pending::Native(op) | Pending::Request(op, _) => ops.push(*op),
                 Pending::Watch(op, _) | Pending::Goto(op, _) => ops.push(*op),
+                Pending::Depth(resumed) => ops.push(resumed.op),
                 _ => {}
             }
         }
