@@ -48,6 +48,16 @@ pub fn differ(kind: Kind, at: usize, recorded: Option<&[u8]>, now: Option<&[u8]>
     let mut same = |a: &String, b: &String| rules.are_equal_lines(&without_dates(a), &without_dates(b));
     let found = (0..then.len().max(here.len()))
         .find(|at| !matches!((then.get(*at), here.get(*at)), (Some(a), Some(b)) if same(a, b)))?;
+    // Of its instructions an agent lists some as it comes upon them: its skills, as the disk has them.
+    let sorted = |lines: &[String]| {
+        let mut lines: Vec<String> = lines.iter().map(|line| without_dates(line)).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let listed = kind == Kind::System && then.len() == here.len();
+    if listed && sorted(&then).iter().zip(&sorted(&here)).all(|(a, b)| same(a, b)) {
+        return None;
+    }
     let shown = |lines: &[String]| lines.get(found).map(|line| crate::render::cut(line, SHOWN).0.to_string());
     Some(Difference { what: format!("{}[{at}]", kind.name()), recorded: shown(&then), now: shown(&here) })
 }
@@ -175,6 +185,16 @@ mod tests {
         let found = differ(Kind::Message, 2, Some(a.as_bytes()), Some(b.as_bytes()))?;
         assert_eq!(found.what, "message[2]");
         Some((found.recorded, found.now))
+    }
+
+    #[test]
+    fn instructions_may_come_in_another_order_and_messages_may_not() {
+        let part = |text: &str| serde_json::to_vec(text).unwrap();
+        let (one, other) = (part("skills:\na\nb\non 11/16/2026"), part("skills:\nb\na\non 11/17/2026"));
+        assert_eq!(differ(Kind::System, 0, Some(&one), Some(&other)), None);
+        assert!(differ(Kind::Message, 0, Some(&one), Some(&other)).is_some());
+        let found = differ(Kind::System, 0, Some(&one), Some(&part("skills:\nb\nc\non 11/16/2026")));
+        assert_eq!(found.and_then(|found| found.now), Some("b".into()));
     }
 
     #[test]
