@@ -170,7 +170,7 @@ fn root(entry: Option<&Entry>) -> Command {
 }
 
 /// Variables that coding agents set for the commands they run, some of them in a terminal.
-const AGENTS: [&str; 8] = [
+pub const AGENTS: [&str; 8] = [
     "AI_AGENT",
     "CLAUDECODE",
     "CODEX_SANDBOX",

@@ -37,7 +37,9 @@ impl Lent {
                 .hint("without a terminal, give the agent its prompt by its own flag: bugeye run --agent -- claude -p 'fix the test'")
         };
         if rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group != rustix::process::getpgrp()) {
-            return Err(Failure::usage("a command in the background has no terminal to lend"));
+            return Err(
+                Failure::usage("a command in the background has no terminal to lend").hint("start it without `&`")
+            );
         }
         let modes = rustix::termios::tcgetattr(io::stdin()).map_err(none)?;
         let device = rustix::termios::ttyname(io::stdin(), Vec::new()).map_err(none)?;

@@ -10,18 +10,6 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::until;
 
-/// What agents set for what they run: a person's shell has none of these.
-const MARKS: [&str; 8] = [
-    "AI_AGENT",
-    "CLAUDECODE",
-    "CODEX_SANDBOX",
-    "CODEX_THREAD_ID",
-    "COPILOT_CLI",
-    "CURSOR_AGENT",
-    "GEMINI_CLI",
-    "OPENCODE",
-];
-
 pub struct Terminal {
     pub child: Child,
     /// The terminal itself, to see how it was left.
@@ -42,7 +30,8 @@ impl Terminal {
         if let Some(ws_col) = columns {
             tcsetwinsize(&device, Winsize { ws_row: 24, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         }
-        for mark in MARKS {
+        // A person's shell has none of what agents set for what they run.
+        for mark in bugeye::cli::AGENTS {
             command.env_remove(mark);
         }
         let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
